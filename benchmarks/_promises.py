@@ -23,7 +23,7 @@ PROMISES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("A report escapes names and loads nothing", ("report/test_report.py",)),
     ("The error of accepted rows stays below max_error", ("estimators/test_abstention.py",)),
     (
-        "Sets and intervals cover as often as asked",
+        "Sets and intervals have the nominal coverage",
         ("calibration/test_conformal.py", "calibration/test_intervals.py"),
     ),
     ("unfit and forget refuse what cannot be", ("sources/test_streaming_corners.py",)),

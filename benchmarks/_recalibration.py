@@ -207,9 +207,9 @@ def _split_conformal(model: Any, X: Array, y: Array, task: Array, train: Array, 
     """A refit on four fifths of the training rows, the width from the rest."""
     kept, rest = train[len(train) // 5 :], train[: len(train) // 5]
     model.fit(X[kept], y[kept], tasks=task[kept])
-    away = np.sort(np.abs(y[rest] - model.predict(X[rest], tasks=task[rest])))
+    residual = np.sort(np.abs(y[rest] - model.predict(X[rest], tasks=task[rest])))
     place = int(np.ceil((len(rest) + 1) * COVERAGE)) - 1
-    half = away[place] if place < len(rest) else np.inf
+    half = residual[place] if place < len(rest) else np.inf
     return model.predict(X[test], tasks=task[test])[:, None] + np.array([-half, half])
 
 

@@ -28,7 +28,7 @@ from leastwise import LSPC, Abstaining
 from leastwise.calibration.risk import Decisions, safe_threshold
 
 Array = np.ndarray
-DOUBT = 0.05
+LEVEL = 0.05
 #: Name: limit, rows, power, slope, rows of a group.
 TRUTHS = {
     "calibrated": [(0.05, 300, 3, 1.0, 1), (0.05, 1000, 3, 1.0, 1), (0.01, 1000, 4, 1.0, 1), (0.01, 5000, 4, 1.0, 1)],
@@ -55,7 +55,7 @@ def known_truth(limit: float, n: int, power: float, slope: float, size: int, rng
     wrong = luck < (slope * u if slope else 1.0001 * limit)
     group = None if size == 1 else np.repeat(np.arange(n // size), size)
     found = {}
-    tested = safe_threshold(Decisions(1 - u, wrong, np.ones(len(u)), group), limit, DOUBT)
+    tested = safe_threshold(Decisions(1 - u, wrong, np.ones(len(u)), group), limit, LEVEL)
     for name, t in (("tested", tested), ("naive", naive_threshold(1 - u, wrong, limit))):
         part = float(np.clip(2 * (1 - t), 0, 1) ** (1 / power)) if t <= 1 else 0.0
         rate = slope * 0.5 * part**power / (power + 1) if slope else 1.0001 * limit * (part > 0)
@@ -68,7 +68,7 @@ def three_classes(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     return 1.5 * np.array([[0, 0], [2, 0], [1, 2]])[y] + rng.normal(size=(n, 2)), y
 
 
-def judged(model: Abstaining, limit: float, X: Array, y: Array) -> dict:
+def rates_on(model: Abstaining, limit: float, X: Array, y: Array) -> dict:
     """Coverage and error on new rows, by the rule and by the naive one."""
     P, curve, inner = model.predict_proba(X), model.risk_coverage_, model.estimator_
     wrong, found = inner.classes_[P.argmax(axis=1)] != y, {}
@@ -84,13 +84,13 @@ def on_three_classes(kind: str, limit: float, n: int, rng: np.random.Generator, 
     inner: Any = LSPC(1.0, 0.01) if kind != "searched" else LSPC()
     if kind == "split":
         inner = FrozenEstimator(inner.fit(*three_classes(n, rng)))
-    return judged(Abstaining(inner, max_error=limit, confidence=1 - DOUBT).fit(*three_classes(n, rng)), limit, *new)
+    return rates_on(Abstaining(inner, max_error=limit, confidence=1 - LEVEL).fit(*three_classes(n, rng)), limit, *new)
 
 
 def on_digits(limit: float, seed: int) -> dict:
     split = peer_split("digits", None, seed)
-    model = Abstaining(LSPC(random_state=seed), max_error=limit, confidence=1 - DOUBT).fit(split.X, split.y)
-    return judged(model, limit, split.X_test, split.y_test)
+    model = Abstaining(LSPC(random_state=seed), max_error=limit, confidence=1 - LEVEL).fit(split.X, split.y)
+    return rates_on(model, limit, split.X_test, split.y_test)
 
 
 def cases(args: argparse.Namespace) -> Iterator[tuple[str, str, float, int, int, Callable[[int], dict]]]:

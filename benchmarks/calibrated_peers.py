@@ -121,7 +121,7 @@ def svc(split: Split, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
         yield Fitted(LIBSVM, done.value, searched + seconds_of(done, args))
 
 
-def judged(model: Pipeline, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def score_of(model: Pipeline, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Score of a candidate, and whether its solver ran out of iterations."""
     last = model[-1]
     unsettled = float(np.max(last.n_iter_) >= last.max_iter)
@@ -133,13 +133,13 @@ def nystroem(split: Split, seed: int, args: argparse.Namespace) -> Iterator[Fitt
     features = Nystroem(n_components=min(500, len(split.y) // 2), random_state=seed)
     pipeline = Pipeline([("features", features), ("model", LogisticRegression(max_iter=300))])
     grid = {"features__gamma": gammas(split.X), "model__C": COSTS}
-    search = GridSearchCV(pipeline, grid, scoring=judged, refit="score", cv=folds(seed), n_jobs=args.threads)
+    search = GridSearchCV(pipeline, grid, scoring=score_of, refit="score", cv=folds(seed), n_jobs=args.threads)
     done = timed(lambda: search.fit(split.X, split.y))
     results = done.value.cv_results_
     count = sum(int(results[f"split{k}_test_unsettled"].sum()) for k in range(3))
     best = done.value.best_estimator_
     yield Fitted(
-        "Nystroem + LR", best, seconds_of(done, args), count + int(judged(best, split.X, split.y)["unsettled"])
+        "Nystroem + LR", best, seconds_of(done, args), count + int(score_of(best, split.X, split.y)["unsettled"])
     )
 
 

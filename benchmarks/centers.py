@@ -221,15 +221,15 @@ def _cell(value: float) -> str:
 
 def against_random(found: list[dict]) -> list[dict]:
     """For every number and choice of centres: the loss relative to that of random rows, over the data sets."""
-    told = []
+    summaries = []
     for b, way in dict.fromkeys((f["b"], f["way"]) for f in found if f["way"] != "random"):
         names = list(dict.fromkeys(f["data"] for f in found if (f["b"], f["way"]) == (b, way)))
         pairs = [[mean(found, "loss", data=name, b=b, way=kind) for kind in (way, "random")] for name in names]
         ratio = np.array([own / other for own, other in pairs])
         worst = f"{names[int(ratio.argmax())]} {ratio.max():.2f}"
         together = {"ratio": float(np.exp(np.log(ratio).mean())), "better": int((ratio < 1).sum())}
-        told.append({"b": b, "way": way, **together, "sets": len(names), "worst": worst})
-    return told
+        summaries.append({"b": b, "way": way, **together, "sets": len(names), "worst": worst})
+    return summaries
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -82,7 +82,11 @@ def heldout() -> str:
     for size in SIZES:
         found = heldout_losses(raw_records("classification"), "LSPC()", size)
         ratios = np.array([f.ratio for f in found.values()])
-        far = [f"{name} {f.ratio:.2f} ({f.errors:+.1f})" for name, f in sorted(found.items()) if f.far]
+        far = [
+            f"{name} {f.ratio:.2f}" + ("" if np.isnan(f.errors) else f" ({f.errors:+.1f})")
+            for name, f in sorted(found.items())
+            if f.far
+        ]
         least = [f"{q:.2f}" for q in (ratios.mean(), np.median(ratios))]
         lines.append([SIZE_WORDS[size], str(len(found)), *least, ", ".join(far) or NONE])
     header = ["", "tables", "mean ratio", "median", "off by more than 25 %: ratio (difference in standard errors)"]

@@ -108,12 +108,12 @@ def run(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def report(found: list[dict[str, Any]]) -> None:
     rows = []
     for f in found:
-        told = ", ".join(f"{key}={value}" for key, value in f["parameters"].items())
+        parameters = ", ".join(f"{key}={value}" for key, value in f["parameters"].items())
         ratios = [f["planned_seconds"] / f["seconds"], f["planned_mb"] / max(f["mb"], 0.1)]
         times = [f"{f['planned_seconds']:.3g}", f"{f['seconds']:.3g}", f"{ratios[0]:.2f}"]
         sizes = [f"{f['planned_mb']:.0f}", f"{f['mb']:.0f}", f"{ratios[1]:.2f}"]
         rows.append(
-            [f["estimator"], f"{f['rows']:,}", f["features"], f["outputs"], told, f["solver"], *times, *sizes]
+            [f["estimator"], f"{f['rows']:,}", f["features"], f["outputs"], parameters, f["solver"], *times, *sizes]
         )
     header = ["estimator", "rows", "d", "outputs", "parameters", "solver", "planned s", "s", "ratio"]
     print_table("Planned and measured", [*header, "planned MB", "MB", "ratio"], rows)

@@ -53,7 +53,7 @@ GIVEN = {"sigma": 5.0, "alpha": 1e-3, "kernel": "rbf"}
 
 @dataclass(frozen=True)
 class Case:
-    """A fitted model, how it is asked for predictions, and the size of its kernel."""
+    """A fitted model, the call that predicts, and the size of its kernel."""
 
     name: str
     model: Any

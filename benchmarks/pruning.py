@@ -128,7 +128,7 @@ def report(found: list[dict]) -> None:
             loss = spread([f["log_loss"] for f in runs]) if runs[0]["log_loss"] is not None else "-"
             means = [float(np.mean([f[k] for f in runs])) for k in ("kept", "ratio", "fit_seconds")]
             rows.append([f"{share:g}", kind, round(means[0]), *scores, loss, *means[1:]])
-        header = ["taken away", "model", "kept", "held out", "pruned", "test", "log-loss", "time", "fit s"]
+        header = ["removed", "model", "kept", "held out", "pruned", "test", "log-loss", "time", "fit s"]
         print_table(name, header, rows)
 
 

@@ -16,9 +16,9 @@ landmine      29 minefields of 40 rows
 others        regression, the sets of benchmarks.lssvm_peers
 
 The rows of every fifth task are taken out of the training rows: these tasks are unseen, and their test rows are
-judged apart. Log-loss and R^2 are those of all rows, AUC is the mean over tasks. Inputs are standardised for all. One
-thread; seconds are processor seconds of the fit with its search. Packages that are not installed are left out (extra
-"bench").
+scored separately. Log-loss and R^2 are those of all rows, AUC is the mean over tasks. Inputs are standardised for
+all. One thread; seconds are processor seconds of the fit with its search. Packages that are not installed are left
+out (extra "bench").
 """
 
 from __future__ import annotations

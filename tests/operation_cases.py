@@ -68,6 +68,7 @@ def table() -> Call:
 #: Makes a call for every name; only the call is counted.
 CASES: dict[str, Callable[[], Call]] = {
     **{f"fit {name}": fit(name) for name in FITS},
+    "fit KernelLogisticRegression, defaults": lambda: _fits.plain("KernelLogisticRegression", FEW_ROWS // 2)[1],
     "fit LSPC, centres": lambda: _fits.plain("LSPC", 1000, n_centers=50)[1],
     "fit LSPC, krylov": lambda: _fits.plain("LSPC", 600, solver="krylov", **GIVEN)[1],
     "fit LSPC, sums": lambda: _fits.plain("LSPC", 3000, n_centers=50, solver="moments", **GIVEN)[1],

@@ -59,11 +59,11 @@ COUPLED = {**FIXED, "sharing": 0.5}
 
 
 def state(value):
-    """The type and the content of a value, of all its attributes and of theirs; equal if these are."""
+    """The type and the content of a value, of all its attributes and of theirs, without times; equal if these are."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, dict):
-        return tuple((key, state(part)) for key, part in value.items())
+        return tuple((key, state(part)) for key, part in value.items() if key != "seconds_")
     if isinstance(value, list | tuple | np.ndarray):
         return type(value).__name__, *map(state, value)
     if callable(value) or not hasattr(value, "__dict__"):

@@ -8,7 +8,12 @@ from sklearn.metrics import log_loss
 import leastwise as lw
 from leastwise.estimators import configuring
 from leastwise.estimators.configuring import rungs
+from leastwise.estimators.fitting import prepare
+from leastwise.estimators.solving import make_problem
+from leastwise.model_selection.search import Search
 from leastwise.problem.kernels import RBF, Laplace, Sum
+from leastwise.solvers.evaluator import Candidate
+from leastwise.solvers.newton import RefitEvaluator
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -186,3 +191,52 @@ def test_points_of_the_search_say_how_many_rows_they_had(search_rows, expected):
     y = (rows[:, 0] + rng.normal(size=400) > 0).astype(int)
     model = lw.LSPC(**AUTO, search_rows=search_rows).fit(rows, y)
     assert set(model.cv_results_["n_rows"]) == expected
+
+
+# ------------------------------------------------------------------- what the choice does not compute
+
+
+def test_linear_functions_are_evaluated_once_for_all_kernels(monkeypatch):
+    steps, step = [], Search._at
+
+    def counted(self, sigma, sharing, strategy, count, what="", ahead=None):
+        if self.evaluator.weight == np.inf and what == "":
+            steps.append((count, self.evaluator.settings.inputs.scale))
+        return step(self, sigma, sharing, strategy, count, what, ahead)
+
+    monkeypatch.setattr(Search, "_at", counted)
+    lw.LSSVR(random_state=0).fit(X, X @ [1.0, 2.0, 3.0] + 0.1 * np.cos(Y))
+    assert steps
+    assert len(set(steps)) == len(steps)
+
+
+def test_a_candidate_is_hopeless_if_its_losses_are_clearly_worse():
+    model = lw.LSSVR(sigma=1.0, alpha=1e-3, random_state=0)
+    data, settings = prepare(model, model._spec(), X, V)
+    problem = make_problem(model._spec(), data, settings)
+    exact = problem.rows.values
+    good, bad = (Candidate(1.0, 1.0, 0.0, exact + shift, None) for shift in (0.1, 0.5))
+    noise = Candidate(1.0, 1.0, 0.0, exact + 0.1 * np.where(np.arange(N) % 2, 1.01, 0.99)[:, None], None)
+    assert configuring._hopeless(problem, bad, good)
+    assert not configuring._hopeless(problem, good, bad)
+    assert not configuring._hopeless(problem, noise, good)
+
+
+@pytest.mark.parametrize("name", ["KLR", "MultiTaskKLR"])
+def test_logistic_regression_compares_inputs_by_least_squares(name, monkeypatch):
+    model, y, given = MODELS[name]
+    seen, compare = [], configuring._compare
+
+    def compared(problem, candidates):
+        with monkeypatch.context() as inside:
+            inside.setattr(RefitEvaluator, "_heldout", None)  # fails where a logistic regression is fitted
+            seen.append(compare(problem, candidates))
+        return seen[-1]
+
+    monkeypatch.setattr(configuring, "_compare", compared)
+    fitted = clone(model).fit(X, y, **given)
+    best, start, points = seen[0]
+    assert points == []
+    assert start.alpha >= 1e-6
+    assert fitted.scale_ == best.scale
+    assert set(fitted.cv_results_["param_kernel"]) == {best.kernel}

@@ -21,7 +21,7 @@ TIGHT = Stop(max_iter=2000, tol=1e-10)
 
 
 def fixed(sigma=2.0, alpha=1e-2, **options):
-    """Scores everywhere as they are: how far they are believed is a matter of test_familiarity.py."""
+    """Scores are used everywhere; tests/calibration/test_extrapolation.py has those of extrapolation."""
     given = {"cv": None, "tol": 1e-10, "max_iter": 2000, "extrapolate": True}
     return KernelLogisticRegression(sigma, alpha, **{**given, **options})
 

@@ -280,6 +280,58 @@ def test_rough_products_and_exact_residuals(rng):
     assert useless.converged
 
 
+def test_exact_products_are_left_out_where_rough_ones_are_accurate_enough(rng):
+    H, B = np.diag(np.geomspace(1e-2, 1, 60)), rng.normal(size=(60, 3))
+    rough, calls = H + 1e-8 * np.diag(rng.normal(size=60)), []
+
+    def exact(V):
+        calls.append(V)
+        return H @ V
+
+    found = block_cg(lambda V: rough @ V, B, tol=1e-3, exact=exact, accurate=lambda X: True)
+    assert found.converged
+    assert not calls
+    found = block_cg(lambda V: rough @ V, B, tol=1e-3, exact=exact, accurate=lambda X: False)
+    assert found.converged
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weights"])
+def test_the_effect_of_single_precision_is_estimated_from_some_rows(narrow, weights, monkeypatch):
+    monkeypatch.setattr("leastwise.solvers.krylov.SAMPLED", 200)
+    model = fixed()
+    data, settings = prepare(model, model._spec(), X, Y, weights)
+    problem = KrylovProblem(data.rows, settings, 1.5, None, iterating.SolverOptions(1e-9, 200))
+    A = problem.solve(1e-3).summary.X
+    change = np.linalg.norm(problem.rough(A) - problem.H(A), axis=0)
+    assert np.all(change > 0)
+    right = np.full(A.shape, 1.0)
+    share = 10 * change / np.linalg.norm(right, axis=0)
+    assert not problem._accurate(0.7 * share.max(), right, A)
+    assert problem._accurate(1.4 * share.max(), right, A)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weights"])
+@pytest.mark.parametrize("budget", [2**16, 2**21, 2**26])
+def test_the_first_rows_have_the_same_problem(weights, budget, monkeypatch):
+    """It is solved as if it were alone, and all rows after it as without it, from the same kernel values."""
+    monkeypatch.setattr("leastwise.solvers.krylov.kernel_budget", lambda: budget)
+    model, first = fixed(), 600
+    data, settings = prepare(model, model._spec(), X, Y, weights)
+    how = settings, 1.5, None, iterating.SolverOptions(1e-9, 300)
+    problem = KrylovProblem(data.rows, *how, first)
+    part = problem.of_first_rows().solve(1e-3)
+    stored = (problem.rough or problem.H)._cached
+    alone = KrylovProblem(data.rows.take(np.arange(first), precomputed=False), *how).solve(1e-3)
+    np.testing.assert_allclose(part.A, alone.A, atol=1e-6 * np.abs(alone.A).max())
+    np.testing.assert_allclose(part.intercept, alone.intercept, atol=1e-7)
+    before = {number: id(values) for number, values in stored.items()}
+    whole, again = problem.solve(1e-3), KrylovProblem(data.rows, *how).solve(1e-3)
+    np.testing.assert_allclose(whole.A, again.A, atol=1e-6 * np.abs(again.A).max())
+    assert before.items() <= {number: id(values) for number, values in stored.items()}.items()
+    assert bool(before) == (budget > 2**16)
+
+
 def test_one_problem_serves_many_alphas(narrow):
     rows, y = blobs(400)
     a = LSSVC(1.0, 1e-2, solver="krylov", tol=1e-10, cv=None, calibration=None, random_state=0).fit(rows, y)

@@ -471,3 +471,20 @@ def test_products_in_single_precision_are_those_in_double_to_six_digits(rng):
     rough = KernelTimes(RBF(), 1.5, X.astype(np.float32), rho=0.2, product_dtype=np.float32).times(V)
     assert rough.dtype == V.dtype
     assert 0 < np.abs(rough - exact).max() < 1e-5 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("coupling_matrix", TIES)
+def test_leading_rows_and_some_rows_of_a_product(rng, coupling_matrix):
+    X, V, root, task = (
+        rng.normal(size=(600, 4)),
+        rng.normal(size=(600, 3)),
+        rng.uniform(1, 2, 600),
+        np.arange(600) % 3,
+    )
+    H = KernelTimes(RBF(), 1.5, X, root, TIES[coupling_matrix], task, rho=0.2, boundary=410)
+    whole, index = H.times(V), rng.permutation(600)[:300]
+    np.testing.assert_allclose(H.rows_of_product(index, V), whole[index], rtol=1e-10)
+    part = H.leading(410, 2 * root[:410])
+    alone = KernelTimes(RBF(), 1.5, X[:410], 2 * root[:410], TIES[coupling_matrix], task[:410], rho=0.2)
+    np.testing.assert_allclose(part.times(V[:410]), alone.times(V[:410]), rtol=1e-10)
+    np.testing.assert_allclose(H.times(V), whole, rtol=1e-12)

@@ -10,8 +10,8 @@ from scipy import sparse
 from leastwise.datasets import make_rotated_labels
 from leastwise.problem import label_coupling as similarity
 from leastwise.problem.coupling import Pairwise, Shared
-from leastwise.problem.given_similarity import check_label_similarity
 from leastwise.problem.label_coupling import FEW
+from leastwise.problem.similarity_checks import check_label_similarity
 
 BINARY = np.array([0, 1])
 

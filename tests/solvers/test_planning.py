@@ -62,7 +62,7 @@ def spied(monkeypatch):
     moments = SOLVERS["moments"]
     by_sums = dataclasses.replace(moments, fit=lambda *a: (seen.append("moments"), moments.fit(*a))[1])
     monkeypatch.setitem(SOLVERS, "moments", by_sums)
-    watch(iterating, "solve_by_krylov", "krylov")
+    watch(iterating, "KrylovProblem", "krylov")
     watch(iterating, "solve_labels_free", "cg")
     watch(solving, "solve_labels", "sylvester")
     return seen

@@ -174,9 +174,9 @@ def jackknife_plus(
     low, high = np.empty_like(F), np.empty_like(F)
     for j, (r, s) in enumerate(zip(residual.T, size.T, strict=True)):
         without = F[:, j, None] - _by_fold(S * r, fold)[:, fold]
-        reach = scale[:, j, None] * s
-        low[:, j] = -upper_quantile(reach - without, w, coverage)
-        high[:, j] = upper_quantile(reach + without, w, coverage)
+        half = scale[:, j, None] * s
+        low[:, j] = -upper_quantile(half - without, w, coverage)
+        high[:, j] = upper_quantile(half + without, w, coverage)
     return low, high
 
 

@@ -148,14 +148,14 @@ class Neighbourhood:
         return (1 + self.weight[rank]) / (1 + self.weight[0])
 
 
-def nearest(X: Any, to: Any, city: bool, home: Array | None = None, away: Array | None = None) -> Array:
-    """Distance of every row to the nearest row of ``to`` with another code (``home`` of X, ``away`` of ``to``)."""
+def nearest(X: Any, to: Any, city: bool, code: Array | None = None, codes: Array | None = None) -> Array:
+    """Distance of every row to the nearest row of ``to``; with codes, to the nearest one of another code."""
     found, step = np.empty(X.shape[0]), max(1, ROOM // to.shape[0])
     for a in range(0, X.shape[0], step):
         part = X[a : a + step]
         D = manhattan_distances(part, to) if city else squared_distances(part, to)
-        if home is not None and away is not None:
-            D[home[a : a + step, None] == away] = np.inf
+        if code is not None and codes is not None:
+            D[code[a : a + step, None] == codes] = np.inf
         found[a : a + step] = D.min(axis=1)
     return found if city else np.sqrt(found)
 

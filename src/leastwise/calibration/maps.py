@@ -296,16 +296,14 @@ def _fit_thetas(
     sample: CalibrationSet, setting: Setting, kind: str, starts: list[Array], factors: Array | float = 1.0
 ) -> list[Array]:
     """Parameters of every task or label, if they have their own, and last those of all rows."""
-    everyone = sample.logits(kind)
-    centre = fit_slopes(everyone, sample.tau, setting.pull, starts[-1] if starts else None, factors)
+    pooled = sample.logits(kind)
+    centre = fit_slopes(pooled, sample.tau, setting.pull, starts[-1] if starts else None, factors)
     thetas = []
     if sample.n_groups > 1 and np.isfinite(setting.group_pull):
-        h = factors * everyone.curvature(everyone.at(centre)[1])
+        h = factors * pooled.curvature(pooled.at(centre)[1])
         firsts = starts[:-1] if len(starts) > 1 else [None] * sample.n_groups
         for rows, first in zip(sample.places, firsts, strict=True):
-            thetas.append(
-                fit_near(everyone.take(rows), centre, h, setting.group_pull, first) if len(rows) else centre
-            )
+            thetas.append(fit_near(pooled.take(rows), centre, h, setting.group_pull, first) if len(rows) else centre)
     return [*thetas, centre]
 
 

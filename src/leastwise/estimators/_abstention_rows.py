@@ -15,8 +15,8 @@ from leastwise.calibration.conformal import Evidence, HeldRows, gather
 from leastwise.calibration.misses import blocked, least_probability, miss_bound, miss_level, smallest_miss_limit
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
 from leastwise.estimators import validation
-from leastwise.estimators.base import TaskClassifier
 from leastwise.estimators.checks import check_groups
+from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import label_evidence, label_tables
 from leastwise.model_selection.folds import observation_counts

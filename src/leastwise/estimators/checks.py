@@ -10,9 +10,9 @@ import numpy as np
 
 from leastwise.calibration.label_thresholds import THRESHOLD_RULES
 from leastwise.model_selection.steps import Grid, SharingGrid
-from leastwise.problem.given_similarity import real_numbers
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
+from leastwise.problem.similarity_checks import real_numbers
 from leastwise.problem.tasks import Tasks
 from leastwise.solvers.work import search_bytes
 from leastwise.utils.arrays import largest, numpy_dtype

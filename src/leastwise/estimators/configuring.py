@@ -1,9 +1,20 @@
-"""The choice of inputs and kernel, by held-out scores on few rows first.
+r"""The choice of inputs and kernel, by held-out scores on few rows first, and of the number of centres.
 
 Candidates are all scales with all kernels. Each is searched on about 300 rows, where a decomposition takes
-milliseconds; then the best ones of each kernel are compared on about 1,000 rows. The search for alpha on all rows, in
+milliseconds, unless its first point is clearly worse than another candidate; the best ones of each kernel are
+compared again on about 1,000 rows. The search for alpha on all rows, in
 :mod:`leastwise.estimators.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
 same for all candidates.
+
+With every row a centre, the cost of a fit grows with the cube of the rows. How many centres a fit needs depends on
+its effective dimension, the degrees of freedom of the ridge,
+
+.. math:: \operatorname{tr} K (K + n \alpha I)^{-1} = \sum_i \frac{\mu_i}{\mu_i + \alpha},
+
+with the eigenvalues :math:`n \mu_i` of the kernel matrix. Random centres that outnumber it by a logarithmic factor
+give the error of all rows as centres (Rudi, Camoriano and Rosasco 2015). ``n_centers="auto"`` estimates it on a
+subsample, at the sigma and alpha that were chosen with the kernel. For a local function, such as that of many classes
+with a Laplace kernel, it is nearly the number of rows, and every row remains a centre.
 """
 
 from __future__ import annotations
@@ -14,17 +25,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.estimators.center_count import with_fewer_centers
 from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
+from leastwise.estimators.planning import draft_plan
 from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
 from leastwise.estimators.solving import make_problem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
+from leastwise.model_selection.objective import ClassObjective
 from leastwise.model_selection.search import Search, natural_length
 from leastwise.model_selection.steps import Grid
 from leastwise.problem.inputs import Inputs, have_one_unit
-from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, resolve_kernel
+from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
+from leastwise.solvers.heldout import HeldOut
 from leastwise.utils.arrays import to_numpy
 from leastwise.utils.resources import threads_for
 
@@ -34,8 +47,18 @@ FIRST_ROWS = 300
 SECOND_ROWS = 1000
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
+#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
+LOGISTIC_ALPHA = 0.03
 #: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
 MOST_DIFFERENCES = 2e10
+#: With no more rows than this, every row is a centre.
+FEW_ROWS = 3000
+#: Rows on which the effective dimension is estimated.
+PILOT_ROWS = 1000
+#: Centres are log(n) times the effective dimension, and at least this many.
+LEAST_CENTERS = 500
+#: Fewer centres are used if they take less than this share of the operations.
+CHEAPER = 0.5
 
 
 @dataclass(frozen=True)
@@ -74,14 +97,12 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     if isinstance(data.kernel, Precomputed | CallableKernel):
         return spec, data, settings
     candidates = candidates_of(spec, data)
-    best, start, seen = candidates[0], None, list[dict]()
+    best, start, seen, names = candidates[0], None, list[dict](), dict[str, str]()
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    few, _ = rungs(spec.search_rows, len(data.rows))
-    climbs = len(data.rows) > MORE_ROWS * few  # a first search on few rows saves most of the time
-    if spec.cv is not None and (len(candidates) > 1 or (automatic and (climbs or spec.metric is not None))):
+    if spec.cv is not None and (len(candidates) > 1 or (automatic and spec.metric is not None)):
         best, found, seen = _compare(make_problem(spec, data, settings), candidates)
-        start = found if automatic else None
+        start, names = found if automatic else None, best.names
     elif best.inputs.identity and best.function == data.kernel:
         return spec, data, replace(settings, inputs=best.inputs)
     if not isinstance(spec.centers, str) and not best.inputs.identity:
@@ -89,7 +110,7 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
-    settings = replace(settings, seen=tuple(seen), chosen=best.names)
+    settings = replace(settings, seen=tuple(seen), chosen=names)
     spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
     return spec, data, settings
 
@@ -122,10 +143,11 @@ def candidates_of(spec: Spec, data: Dataset) -> list[InputCandidate]:
 
 def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[InputCandidate, Candidate, list[dict]]:
     """The best candidate, where its search ended with the alpha for all rows, and all points."""
-    spec, n = problem.spec, len(problem)
+    spec, n, problem = problem.spec, len(problem), _squared(problem)
     first_rows, second_rows = rungs(spec.search_rows, n)
     part = problem.take(first_rows)
     results, seen, ends = list[Result](), list[dict](), dict[str, Candidate]()
+    linear: dict[str | None, dict] = {}  # a linear function is the same with all kernels
     for candidate in candidates:
         first = candidate.apply(part).simplified()
         grids = first.grids.for_share(len(first) / n)
@@ -133,9 +155,12 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         if grids.sigmas.ratio and candidate.kernel in ends:  # what suits a kernel hardly depends on the scale
             end = ends[candidate.kernel]
             first = replace(first, settings=replace(first.settings, start=replace(end, sigma=end.sigma * unit)))
-        search = Search(first.evaluator())
-        found = run_search(spec, search, _coarse(grids.sigmas), _every_other(grids.alphas), grids.sharings)
-        ends[candidate.kernel] = replace(found, sigma=found.sigma / unit, F=np.empty(0))
+        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}))
+        start, alphas = first.settings.start, _every_other(grids.alphas)
+        found = None if start is None else search.refine(start, alphas)
+        if found is None or not _hopeless(first, found, max(results, key=lambda result: result[1].score)[1]):
+            found = run_search(spec, search, _coarse(grids.sigmas), alphas, grids.sharings, found)
+        ends.setdefault(candidate.kernel, replace(found, sigma=found.sigma / unit, F=np.empty(0)))
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
     with threads_for(len(part)):
@@ -157,6 +182,9 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         best, found = _relearned(part, *results[0])
         found = replace(found, F=np.empty(0))
     spec.report(f"chosen: kernel {best.name}")
+    if spec.logistic:  # scores of another model
+        alpha = max(found.alpha * LOGISTIC_ALPHA, spec.grids(1.0, 1.0)[1].values[0])
+        found, seen = replace(found, alpha=alpha, F=np.empty(0), calibrator=None), []
     return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
 
 
@@ -166,6 +194,29 @@ def _finalists(results: list[Result]) -> list[Result]:
         return results[:1]
     kernels = [candidate.kernel for candidate, _ in results]
     return [result for k, result in enumerate(results) if kernels[k] not in kernels[:k]]
+
+
+def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
+    """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
+    rows, objective = problem.rows, problem.settings.objective
+    more = objective.row_losses(rows, HeldOut(found.F)) - objective.row_losses(rows, HeldOut(best.F))
+    mean = float(np.average(more, weights=rows.w))
+    return mean > float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
+
+
+def _squared(problem: RidgeProblem) -> RidgeProblem:
+    """The same problem with squares instead of logistic losses: held-out scores have a closed form then.
+
+    What suits inputs and kernel hardly depends on the loss.
+    """
+    spec, objective = problem.spec, problem.settings.objective
+    if not spec.logistic:
+        return problem
+    assert isinstance(objective, ClassObjective)
+    family = "tasks" if spec.many_tasks else "single"
+    spec = replace(spec, family=family, solver="auto", alpha="auto", alpha_values=Spec.alpha_values)
+    settings = replace(problem.settings, objective=replace(objective, calibration="blend"))
+    return replace(problem, spec=spec, settings=settings)
 
 
 def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
@@ -222,3 +273,42 @@ def _coarse(sigmas: Grid) -> Grid:
 def _named(candidate: InputCandidate, seen: list[dict], share: float) -> list[dict[str, Any]]:
     """Points with the names of scale and kernel, and alphas for all rows."""
     return [{**point, **candidate.names, "alpha": point["alpha"] * share} for point in seen]
+
+
+# ----------------------------------------------------------- the number of centres
+
+
+def with_fewer_centers(problem: RidgeProblem, found: Candidate) -> Spec:
+    """The parameters with the number of centres that the chosen point needs, if that is much cheaper.
+
+    Parameters
+    ----------
+    problem : RidgeProblem
+        All rows, with the chosen inputs and kernel.
+    found : Candidate
+        Where the search on few rows ended, with alpha for all rows.
+    """
+    spec, n = problem.spec, len(problem)
+    plain = spec.solver == "auto" and spec.basis == "full" and spec.norm == "function" and spec.prune is None
+    if not (spec.auto_centers and spec.every_row and plain) or spec.logistic or n <= FEW_ROWS:
+        return spec
+    needed = np.log(n) * effective_dimension(problem, found)
+    count = max(LEAST_CENTERS, 100 * int(np.ceil(needed / 100)))
+    if count > PILOT_ROWS:  # beyond this the pilot says too little
+        return spec
+    fewer = replace(spec, n_centers=count)
+    works = [draft_plan(each, problem.data, problem.settings).work.flops for each in (fewer, spec)]
+    if works[0] > CHEAPER * works[1]:
+        return spec
+    spec.report(f"{count} of {n} rows are centres")
+    return fewer
+
+
+def effective_dimension(problem: RidgeProblem, found: Candidate) -> float:
+    """Degrees of freedom of all rows at a point, from a sample of them."""
+    X, kernel = problem.take(PILOT_ROWS).rows.X, problem.settings.kernel
+    if isinstance(kernel, Sum) and found.weight is not None:
+        kernel = kernel.with_linear_weight(found.weight)
+    K = np.asarray(kernel(X, X, found.sigma), dtype=float)
+    mu = np.maximum(np.linalg.eigvalsh(K), 0) / len(K)
+    return float(np.sum(mu / (mu + found.alpha)))

@@ -546,14 +546,15 @@ def documented(cls: Any) -> Any:
     """Class decorator: fill the placeholders in the docstrings of a class and of its methods.
 
     Functions that the class body takes from other modules become methods with a name of their own, such as
-    ``LSPC.plan``.
+    ``LSPC.plan``. A method with tasks that has no docstring takes that of the method without tasks that it overrides.
     """
     cls.__doc__ = filled(cls.__doc__, cls)
     for name, method in list(vars(cls).items()):
         function = getattr(method, "fn", method)  # available_if of scikit-learn keeps the function as fn
         if isinstance(function, FunctionType) and not name.startswith("_"):
             function = _as_method(function, cls, name)
-            function.__doc__ = filled(function.__doc__, function)
+            function.template = function.__doc__ or _inherited(cls, name)  # type: ignore[attr-defined]
+            function.__doc__ = filled(function.template, function)  # type: ignore[attr-defined]
             setattr(cls, name, function if isinstance(method, FunctionType) else _guarded(method, function))
     return cls
 
@@ -579,6 +580,22 @@ def filled(doc: str | None, described: Any) -> str | None:
     if "%(" in doc:
         raise ValueError(f"In the docstring of {described.__qualname__}, a placeholder is not alone in its line.")
     return doc
+
+
+#: What the docstring of a method with tasks has instead, if it is that of a method without tasks.
+WITH_TASKS = {
+    "%(X.new)s": "%(X.new_task)s\n        %(tasks.new)s",
+    "%(class_prior)s": "%(class_prior)s\n            %(prior_of_tasks)s",
+}
+
+
+def _inherited(cls: Any, name: str) -> str | None:
+    """The docstring of the method that this one overrides, with its placeholders, and with tasks."""
+    overridden = next((vars(base)[name] for base in cls.__mro__[1:] if name in vars(base)), None)
+    template = getattr(overridden, "template", None)
+    for placeholder, with_tasks in WITH_TASKS.items():
+        template = template and template.replace(placeholder, with_tasks)
+    return template
 
 
 def _default(parameter: inspect.Parameter | None) -> str:

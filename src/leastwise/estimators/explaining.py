@@ -26,8 +26,10 @@ from leastwise.utils.arrays import bring
 from leastwise.utils.resources import available_memory, human
 
 if TYPE_CHECKING:
-    from leastwise.estimators.base import KernelEstimator, TaskClassifier, TaskRegressor
+    from leastwise.estimators.base import KernelEstimator
+    from leastwise.estimators.classifiers import TaskClassifier
     from leastwise.estimators.multi_label import MultiLabelLSPC
+    from leastwise.estimators.regressors import TaskRegressor
 
 Array = np.ndarray
 
@@ -213,11 +215,11 @@ def _label_places(model: MultiLabelLSPC, labels: Any) -> Array:
     if labels is None:
         return np.arange(len(names))
     alone = isinstance(labels, str) or not np.iterable(labels) or (isinstance(labels, tuple) and labels in names)
-    asked = [labels] if alone else list(dict.fromkeys(labels))
-    lost = [name for name in asked if name not in names]
-    if lost or not asked:
+    requested = [labels] if alone else list(dict.fromkeys(labels))
+    lost = [name for name in requested if name not in names]
+    if lost or not requested:
         raise ValueError(f"labels={labels!r} must be names of labels: use one or several of {names[:20]}.")
-    return np.array([names.index(name) for name in asked])
+    return np.array([names.index(name) for name in requested])
 
 
 def _label_learned(model: MultiLabelLSPC) -> LabelTrainingRecord:

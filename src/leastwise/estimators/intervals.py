@@ -10,17 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.conformal import jackknife, jackknife_plus
 from leastwise.calibration.extrapolation import independent_weights
-from leastwise.calibration.spread import Spread
+from leastwise.calibration.spread import ResidualRows, Spread, fit_spread
 from leastwise.estimators.checks import choose
+from leastwise.estimators.predicting import raw_scores
+from leastwise.estimators.solving import Fitted
+from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.optimism import excess, inflation
 from leastwise.problem.basis import row_chunks
 from leastwise.problem.coupling import Centring
-from leastwise.problem.kernels import Precomputed
-from leastwise.solvers.evaluator import Candidate, Settings
+from leastwise.problem.kernels import Linear, Precomputed
+from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.heldout import Folds
 from leastwise.solvers.influence import BorderedInverse, bordered_inverse
-from leastwise.solvers.solve_tasks import DualForm
+from leastwise.solvers.solve_tasks import WIDE, DualForm, unseen_task_scores
 from leastwise.utils.arrays import bring
 from leastwise.utils.resources import available_memory, human
 
@@ -28,6 +31,8 @@ Array = np.ndarray
 
 #: Largest number of training rows for which jackknife+ is the default.
 PLUS_ROWS = 4000
+#: With fewer tasks than this, unseen tasks have no separate calibration.
+FEW_TASKS = 3
 
 
 @dataclass(eq=False)
@@ -146,29 +151,48 @@ class Residuals:
         return {**vars(self), "inverse": None, "same": None}  # large, and can be recomputed
 
 
-def residuals(data: Dataset, best: Candidate, settings: Settings, plain: bool, seen: list[dict]) -> Residuals:
-    """The record of held-out rows.
+def heldout_residuals(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Residuals:
+    """The record of held-out rows of a model with its coefficients, and of tasks that were held out completely."""
+    rows, best = data.rows, fitted.outcome
+    held = np.flatnonzero(~np.isnan(best.F[:, 0]))
+    known = _record(data, best, fitted, held)
+    task = None if rows.task is None else rows.task[held]
+    n_tasks = 0 if data.tasks is None else len(data.tasks)
+    size = known.sizes(known.residual)
+    known.spread = _spread(model, size, rows, held, best.F, fitted, known.group, task, n_tasks)
+    if not spec.many_tasks:
+        return known
+    evaluator = fitted.choice.searched
+    if fitted.plain:
+        # Unpenalised intercepts are treated as intercepts with a very large variance here.
+        wide = evaluator.with_intercept_ratio(min(evaluator.intercept_ratio, WIDE))
+        known.centring, known.bias = wide.centring(), fitted.settings.bias
+        known.level = wide.unit_intercept_ratio * known.rho
+    if spec.unknown_task == "shared" and n_tasks >= FEW_TASKS:
+        rows = evaluator.rows
+        F = unseen_task_scores(evaluator, best.sigma, fitted.chosen * len(data.rows) / len(rows))
+        known.unseen_task = (rows.values - F).astype(float)
+        known.unseen_task_w = rows.w.astype(float) / np.bincount(rows.task, weights=rows.w.astype(float))[rows.task]
+        size, unseen = np.abs(known.unseen_task), np.full(len(F), -1)
+        known.unseen_spread = _spread(model, size, rows, np.arange(len(F)), F, fitted, rows.task, unseen)
+    return known
 
-    ``plain`` is true if every row has a coefficient; ``seen`` are the points of the search.
-    """
-    rows, held = data.rows, ~np.isnan(best.F[:, 0])
+
+def _record(data: Dataset, best: Candidate, fitted: Fitted, held: Array) -> Residuals:
+    """Residuals of the rows ``held``, corrected for the choice of hyperparameters."""
+    rows, seen, settings = data.rows, fitted.choice.seen, fitted.settings
     assert rows.values is not None
-    given = rows.X if plain and isinstance(settings.kernel, Precomputed) else None
     w = rows.w[held].astype(float)
-    fold = np.unique(rows.fold[held], return_inverse=True)[1]
-    left = (rows.values - best.F)[held].astype(float)
-    values = rows.values[held].astype(float)
-    rho = best.alpha * len(rows)
     more = excess(seen, rows, settings)
     return Residuals(
-        left,
-        fold,
+        (rows.values - best.F)[held].astype(float),
+        np.unique(rows.fold[held], return_inverse=True)[1],
         w / w.mean(),
-        rho,
+        best.alpha * len(rows),
         settings.bias,
-        rows=plain,
-        kernel=given,
-        values=values,
+        rows=fitted.plain,
+        kernel=rows.X if fitted.plain and isinstance(settings.kernel, Precomputed) else None,
+        values=rows.values[held].astype(float),
         group=None if rows.group is None else rows.group[held],
         count=None if rows.count is None else rows.count[held],
         split=rows.by_observation,
@@ -176,6 +200,28 @@ def residuals(data: Dataset, best: Candidate, settings: Settings, plain: bool, s
         inflation=inflation(seen, rows.size),
         position=None if len(data.used) == data.X.shape[0] else data.used[held],
     )
+
+
+def _spread(
+    model: Any,
+    size: Array,
+    rows: Any,
+    held: Array,
+    F: Array,
+    fitted: Fitted,
+    group: Array | None,
+    task: Array | None,
+    n_tasks: int = 0,
+) -> Spread | None:
+    """The scale of the residuals of the rows ``held``, with factors of the ``n_tasks`` tasks."""
+    kernel, basis = fitted.settings.kernel, fitted.basis
+    X = rows.X[held]
+    moved = float(np.sqrt(np.mean(np.sum((raw_scores(model, X, task)[0] - F[held]) ** 2, axis=1))))
+    precomputed = isinstance(kernel, Precomputed)
+    points = not precomputed and (basis.rows is not None or not isinstance(kernel, Linear))
+    w, count = rows.w[held].astype(float), None if rows.count is None else rows.count[held]
+    known = ResidualRows(size, F[held].astype(float), None if precomputed else X, w, group, count, task, moved)
+    return fit_spread(known, kernel, basis.centers if points else None, n_tasks)
 
 
 def residuals_of(model: Any, method: str) -> Residuals:

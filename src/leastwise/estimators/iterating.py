@@ -28,7 +28,7 @@ from leastwise.problem.basis import Basis, evaluate
 from leastwise.problem.kernels import Linear, Sum
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.heldout import HeldOut
-from leastwise.solvers.krylov import KrylovProblem, KrylovSolution, RowCoupling, SolverOptions, solve_by_krylov
+from leastwise.solvers.krylov import KrylovProblem, KrylovSolution, RowCoupling, SolverOptions
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_modes import CoupledLabels
 from leastwise.solvers.solve import (
@@ -64,17 +64,17 @@ def fit_by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     on the subsample, or if the iterative model is not better.
     """
     guess = choose(make_problem(spec, data, settings), on_all_rows=False)
-    linear = _linear_rival(spec, data)
-    if linear is None:
+    kernel = _linear_alternative(spec, data)
+    if kernel is None:
         return _iterate(spec, data, guess)
-    rival = fit_direct(spec, data, replace(settings, kernel=linear), guess.seen)
+    linear = fit_direct(spec, data, replace(settings, kernel=kernel), guess.seen)
     if guess.searched.weight == np.inf:
-        return rival
+        return linear
     iterated = _iterate(spec, data, guess)
-    return iterated if _beats(data, iterated, rival) else rival
+    return iterated if _better(data, iterated, linear) else linear
 
 
-def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
+def _linear_alternative(spec: Spec, data: Dataset) -> Linear | None:
     """The linear part of a sum of kernels, if it may be used alone and has few coefficients."""
     kernel = data.kernel
     if spec.solver == "krylov" or spec.cv is None or np.inf not in spec.linear_weights(kernel):
@@ -86,11 +86,11 @@ def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
     return part if few else None
 
 
-def _beats(data: Dataset, iterated: Fitted, rival: Fitted) -> bool:
+def _better(data: Dataset, iterated: Fitted, linear: Fitted) -> bool:
     """True if the iterative model is better on its held-out rows (clearly better for "cautious")."""
     F, objective = iterated.outcome.F, iterated.settings.objective
     held = np.flatnonzero(~np.isnan(F[:, 0]))
-    rows, other = data.rows.part(held), rival.outcome.F[held]
+    rows, other = data.rows.part(held), linear.outcome.F[held]
     if isinstance(objective, ValueObjective) and objective.scorer.cautious:
         return objective.clearly_better(rows, F[held], other)
     return iterated.outcome.score > objective(rows, HeldOut(other), None)[0]
@@ -106,40 +106,48 @@ def _iterate(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
     if spec.many_tasks:
         assert rows.task is not None
         row_coupling = RowCoupling(choice.coupling.at(best.sharing), rows.task, choice.searched.intercept_ratio)
-    F, start, runs = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
-    if spec.cv is not None:
-        start, run = _hold_out_tenth(spec, rows, settings, best, row_coupling, solver_options, F)
-        runs.append(run)
-    spec.report("all rows:")
-    last = solve_by_krylov(rows, settings, best.sigma, best.alpha, row_coupling, solver_options, start)
+    last, F, runs = _solve(spec, rows, settings, best, row_coupling, solver_options)
     if spec.cv is not None:
         score, calibrator = settings.objective(rows, HeldOut(F), None)
         best = replace(best, score=score, calibrator=calibrator)
     basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
     choice = replace(choice, outcome=replace(best, F=F))
-    attributes = _iteration_attributes(spec, [*runs, last.summary])
+    attributes = _iteration_attributes(spec, runs)
     return Fitted(choice, settings, basis, _krylov_solution(last, row_coupling), False, best.alpha, attributes)
 
 
-def _hold_out_tenth(
+def _solve(
     spec: Spec,
     rows: Rows,
     settings: Settings,
     best: Candidate,
     row_coupling: RowCoupling | None,
     solver_options: SolverOptions,
-    F: Array,
-) -> tuple[Array, Krylov]:
-    """Fill in the scores of a tenth of the rows by a model of the others; return a start for all rows and its run."""
-    held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), "krylov")
-    rest = np.setdiff1d(np.arange(len(rows)), held)
-    spec.report(f"without {len(held)} rows that are held out:")
-    train, part = rows.take(rest, precomputed=False), None if row_coupling is None else row_coupling.part(rest)
-    model = solve_by_krylov(train, settings, best.sigma, best.alpha, part, solver_options)
-    F[held] = _krylov_scores(settings, best.sigma, rows, held, rest, row_coupling, model)
-    start = np.zeros((len(rows), model.summary.X.shape[1]))
-    start[rest] = model.summary.X
-    return start, model.summary
+) -> tuple[KrylovSolution, Array, list[Krylov]]:
+    """The solution of all rows, held-out scores of a tenth of them (otherwise NaN), and the runs.
+
+    The held-out rows come last: a block of kernel values then serves both solves.
+    """
+    held = np.empty(0, dtype=int) if spec.cv is None else _held_out(rows)
+    order = np.r_[np.setdiff1d(np.arange(len(rows)), held), held]
+    coupled = None if row_coupling is None else row_coupling.part(order)
+    first = len(rows) - len(held)
+    problem = KrylovProblem(rows.part(order), settings, best.sigma, coupled, solver_options, first)
+    F, start, runs = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
+    if len(held):
+        spec.report(f"without {len(held)} rows that are held out:")
+        part = problem.of_first_rows().solve(best.alpha)
+        F[held] = _krylov_scores(settings, best.sigma, rows, held, order[:first], row_coupling, part)
+        start = np.pad(part.summary.X, ((0, len(held)), (0, 0)))
+        runs.append(part.summary)
+    spec.report("all rows:")
+    last = problem.solve(best.alpha, start)
+    return replace(last, A=last.A[np.argsort(order)]), F, [*runs, last.summary]
+
+
+def _held_out(rows: Rows) -> Array:
+    """About a tenth of the rows, of all tasks."""
+    return held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), "krylov")
 
 
 def _krylov_scores(

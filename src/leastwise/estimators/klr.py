@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.estimators.base import Classifier
+from leastwise.estimators.classifiers import Classifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.spec import Spec
 from leastwise.problem.targets import ClassTargets

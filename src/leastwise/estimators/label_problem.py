@@ -18,8 +18,8 @@ from leastwise.model_selection.label_objective import LabelObjective
 from leastwise.model_selection.search import Search
 from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
 from leastwise.model_selection.steps import Grid, SharingGrid
-from leastwise.problem.given_similarity import check_label_similarity
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES, Alike, Covariance, Differences, Relation, own_part
+from leastwise.problem.similarity_checks import check_label_similarity
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
 from leastwise.solvers.label_modes import LabelGroup
@@ -62,10 +62,10 @@ class LabelProblem(RidgeProblem):
 
     def rows_to_search(self, on_all_rows: bool) -> int:
         """Number of rows to search on."""
-        wish = self.spec.search_rows
+        wanted = self.spec.search_rows
         if on_all_rows:
-            return len(self) if self.spec.cv is None else rows_to_search(self.basis, len(self), wish)
-        return min(len(self), SEARCH_ROWS if wish in ("auto", None) else int(wish))
+            return len(self) if self.spec.cv is None else rows_to_search(self.basis, len(self), wanted)
+        return min(len(self), SEARCH_ROWS if wanted in ("auto", None) else int(wanted))
 
     def take(self, count: int) -> Self:
         """About ``count`` rows, stratified by the classes of all labels; all rows if there are no more."""

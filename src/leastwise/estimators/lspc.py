@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leastwise.estimators.base import Classifier
+from leastwise.estimators.classifiers import Classifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import influence
 from leastwise.estimators.fitting import plan

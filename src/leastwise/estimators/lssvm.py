@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from leastwise.estimators.base import Classifier, Regressor
+from leastwise.estimators.classifiers import Classifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import influence
 from leastwise.estimators.fitting import plan
+from leastwise.estimators.regressors import Regressor
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
 from leastwise.problem.targets import ClassTargets, ValueTargets, check_bounds

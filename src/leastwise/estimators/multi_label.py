@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.label_thresholds import decide
 from leastwise.calibration.prior import Shift, read_label_prior
-from leastwise.estimators.base import Classifier, logarithm
+from leastwise.estimators.classifiers import Classifier, logarithm
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import label_influence
 from leastwise.estimators.fitting import plan
@@ -314,12 +314,12 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
             Probability of the second class if every label has two classes; otherwise a list of arrays of shape (n,
             classes of the label).
         """
-        return self._shown(self._by_label(self._shifted(self._shift(class_prior), X).proba()), X)
+        return self._shown(self._by_label(self._at_prior(X, class_prior).proba()), X)
 
     @by_partition
     def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``, with the same arguments."""
-        P = self._by_label(self._shifted(self._shift(class_prior), X).proba())
+        P = self._by_label(self._at_prior(X, class_prior).proba())
         return self._shown([logarithm(p) for p in P] if isinstance(P, list) else logarithm(P), X)
 
     @by_partition
@@ -337,7 +337,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
             Second class minus first if every label has two classes; otherwise a list of arrays of shape (n,) or (n,
             classes of the label).
         """
-        return self._shown(self._by_label(self._shifted(self._shift(class_prior), X).table(), difference=True), X)
+        return self._shown(self._by_label(self._at_prior(X, class_prior).table(), difference=True), X)
 
     @by_partition
     def predict(self, X: Any, *, class_prior: Any = None) -> Any:
@@ -356,7 +356,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         -------
         array, sparse matrix or frame of shape (n, T)
         """
-        P = self._shifted(self._shift(class_prior), X).proba()
+        P = self._at_prior(X, class_prior).proba()
         codes = decide(to_numpy(P), self.label_index_.starts, self.threshold_)
         return back_like(self.label_index_.decode(codes, row_index(X)), P)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leastwise.estimators.base import TaskClassifier
+from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import task_influence
 from leastwise.estimators.fitting import task_plan

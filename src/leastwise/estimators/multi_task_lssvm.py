@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from leastwise.estimators.base import TaskClassifier, TaskRegressor
+from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import task_influence
 from leastwise.estimators.fitting import task_plan
+from leastwise.estimators.regressors import TaskRegressor
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.task_streaming import fit_stream
 from leastwise.problem.targets import ClassTargets, ValueTargets, check_bounds

@@ -16,8 +16,8 @@ from leastwise.calibration.maps import FAMILIES
 from leastwise.calibration.recalibration import choose_family
 from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout, read_proba, read_truth
-from leastwise.estimators.base import Classifier, TaskClassifier
 from leastwise.estimators.checks import choose
+from leastwise.estimators.classifiers import Classifier, TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import SetOptions, evidence_of, held_rows, label_evidence, unseen_task_evidence
 from leastwise.estimators.validation import all_or_nothing, row_index

@@ -274,11 +274,17 @@ def for_all_rows(guess: Candidate, seen: list[dict], alphas: Grid, ratio: float)
 
 
 def run_search(
-    spec: Spec, search: Search, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None
+    spec: Spec,
+    search: Search,
+    sigmas: Grid,
+    alphas: Grid,
+    sharings: SharingGrid | None = None,
+    refined: Candidate | None = None,
 ) -> Candidate:
     """A whole search: sigma, alpha and sharing, then other options at the best point, then the first ones again.
 
-    If inputs and kernel were already chosen, the search continues from there. With the scorer "cautious", a linear
+    If inputs and kernel were already chosen, the search continues from there, or from ``refined``, where alpha has
+    already been refined. With the scorer "cautious", a linear
     model is preferred unless the other one is clearly better.
     """
     settings = search.evaluator.settings
@@ -288,7 +294,7 @@ def run_search(
     elif settings.keeps_sigma:
         first = found = search.settle(start, alphas, sharings)
     else:
-        first = found = search.descend(start, sigmas.ratio or spec.sigma_ratio, alphas, sharings)
+        first = found = search.descend(start, sigmas.ratio or spec.sigma_ratio, alphas, sharings, refined)
     for options, change, option in _options(spec, search):
         found = search.vary(found, options, change, alphas, option)
     if found is not first and alphas.ratio:
@@ -337,7 +343,9 @@ def _simplest(
         evaluator.with_intercept_ratio(intercept_ratio)
         for intercept_ratio in getattr(evaluator, "intercept_ratios", ()) or (0.0,)
     ]
-    outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in evaluators]
+    outcomes = [
+        Search(other, search.seen, linear=search.linear).at(found.sigma, sharing, alphas) for other in evaluators
+    ]
     best = best_of(outcomes)
     evaluator = evaluators[outcomes.index(best)]
     return evaluator, Search(evaluator, search.seen).refine(best, alphas, known=True) if alphas.ratio else best

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -43,9 +43,6 @@ from leastwise.solvers.solve_tasks import (
 )
 from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
 from leastwise.utils.warn import warn_user
-
-if TYPE_CHECKING:
-    pass
 
 Array = np.ndarray
 #: Share of the rows that one step of pruning removes.
@@ -189,9 +186,9 @@ def _prune(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
     pruning: dict[str, Any] = {"n_rows": n, "n_kept": len(index)}
     if held is not None:
         F = np.empty((n, held.F.shape[1]), dtype=held.F.dtype)
-        F[index], gone = held.F, np.setdiff1d(np.arange(n), index)
-        if len(gone):
-            F[gone] = _predicted(some, solution, best.sigma, data.rows, gone, index)
+        F[index], removed = held.F, np.setdiff1d(np.arange(n), index)
+        if len(removed):
+            F[removed] = _predicted(some, solution, best.sigma, data.rows, removed, index)
         objective = evaluator.settings.objective
         score, calibrator = objective(data.rows, HeldOut(F), None)
         whole = best.score
@@ -225,20 +222,20 @@ def _row_coef(solution: Any) -> Array:
     return solution.form.A
 
 
-def _predicted(evaluator: Any, solution: Any, sigma: float, rows: Rows, gone: Array, kept: Array) -> Array:
-    """Scores of the rows ``gone`` by a model of the rows ``kept``."""
+def _predicted(evaluator: Any, solution: Any, sigma: float, rows: Rows, removed: Array, kept: Array) -> Array:
+    """Scores of the rows ``removed`` by a model of the rows ``kept``."""
     precomputed = isinstance(evaluator.settings.kernel, Precomputed)
     if isinstance(solution, Solution):
         if precomputed:
-            return rows.X[np.ix_(gone, kept)] @ solution.coef + solution.intercept
-        return scores(solution, evaluator.settings, sigma, rows.X[gone], evaluator.basis)
+            return rows.X[np.ix_(removed, kept)] @ solution.coef + solution.intercept
+        return scores(solution, evaluator.settings, sigma, rows.X[removed], evaluator.basis)
     assert rows.task is not None
-    task = rows.task[gone]
+    task = rows.task[removed]
     if precomputed:
-        F = solution.form.weigh(rows.X[np.ix_(gone, kept)].copy(), task)
+        F = solution.form.weigh(rows.X[np.ix_(removed, kept)].copy(), task)
     else:
         kernel = evaluator.settings.kernel
-        F, _ = evaluate_tasks(kernel, sigma, rows.X[gone], task, evaluator.basis.centers, None, solution.form)
+        F, _ = evaluate_tasks(kernel, sigma, rows.X[removed], task, evaluator.basis.centers, None, solution.form)
     return F + solution.intercept + (0 if solution.own is None else solution.own[task])
 
 

@@ -28,11 +28,11 @@ from leastwise.model_selection.search import natural_height, natural_length
 from leastwise.model_selection.steps import Grid, SharingGrid, check_n_jobs
 from leastwise.problem.basis import Basis, given_basis, make_basis
 from leastwise.problem.centers import Recipe
-from leastwise.problem.given_similarity import is_edges
 from leastwise.problem.inputs import SCALES
 from leastwise.problem.kernels import CallableKernel, Kernel, Linear, Precomputed, Sum, resolve_kernel
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES, LEVELS
 from leastwise.problem.similarity import TASK_SIMILARITIES
+from leastwise.problem.similarity_checks import is_edges
 from leastwise.problem.targets import Targets
 from leastwise.solvers.choose import SOLVERS, solver_names
 from leastwise.solvers.evaluator import Objective, Rows, Settings
@@ -68,7 +68,7 @@ class Spec:
     auto_kernels : tuple of str
         Kernels that ``kernel="auto"`` chooses from.
     auto_centers : bool
-        True for ``n_centers="auto"``: all rows, until :mod:`leastwise.estimators.center_count` finds that fewer do.
+        True for ``n_centers="auto"``: all rows, until :mod:`leastwise.estimators.configuring` finds that fewer do.
 
     All others are parameters of the estimators.
     """
@@ -257,7 +257,9 @@ class Spec:
         kernel = self._checked_kernel()
         if self.machine:
             kernel = self._checked_machine(kernel)
-        self._check_solver(kernel)
+        reason = SOLVERS[self.solver].needs(self, kernel) if self.solver in SOLVERS else None
+        if reason is not None:
+            raise ValueError(reason)
         return kernel
 
     def _check_names(self) -> None:
@@ -361,12 +363,6 @@ class Spec:
                 "a number."
             )
         return kernel
-
-    def _check_solver(self, kernel: Kernel) -> None:
-        """Raise an error if the solver does not support the other parameters."""
-        reason = SOLVERS[self.solver].needs(self, kernel) if self.solver in SOLVERS else None
-        if reason is not None:
-            raise ValueError(reason)
 
     def check_stream(self, keep_rows: int) -> Kernel:
         """Parameters of a fit to rows in blocks, checked before any row is read; the kernel."""

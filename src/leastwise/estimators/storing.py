@@ -24,31 +24,29 @@ from leastwise.calibration.extrapolation import (
     heldout_distances,
 )
 from leastwise.calibration.label_thresholds import choose_thresholds
-from leastwise.calibration.spread import ResidualRows, Spread, fit_spread
 from leastwise.estimators.checks import check_threshold
-from leastwise.estimators.cross_calibration import fold_calibrators
-from leastwise.estimators.intervals import Residuals, residuals
+from leastwise.estimators.intervals import FEW_TASKS, heldout_residuals
 from leastwise.estimators.predicting import raw_scores
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.folds import distinct_sample
+from leastwise.model_selection.folds import distinct_sample, hashed_folds
 from leastwise.model_selection.label_objective import threshold_metric
 from leastwise.model_selection.search import table
 from leastwise.problem.basis import Basis
-from leastwise.problem.kernels import Laplace, Linear, Precomputed, Scaled
+from leastwise.problem.kernels import Laplace, Precomputed, Scaled
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.influence import TrainingRecord
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_influence import LabelTrainingRecord
 from leastwise.solvers.newton import Softmax
-from leastwise.solvers.solve_tasks import WIDE, TaskSolution, unseen_task_scores
+from leastwise.solvers.solve_tasks import TaskSolution, unseen_task_scores
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 
-#: With fewer tasks than this, unseen tasks have no separate calibration.
-FEW_TASKS = 3
+#: Folds of the calibrators of held-out rows.
+CALIBRATION_FOLDS = 8
 
 
 def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
@@ -84,10 +82,10 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
 
 def _with_all_points(fitted: Fitted) -> Fitted:
     """The result with the points that chose inputs and kernel before those of the search."""
-    before = fitted.settings.seen
-    if not before:
+    before, names = fitted.settings.seen, fitted.settings.chosen
+    if not names:
         return fitted
-    seen = [*before, *({**point, **fitted.settings.chosen} for point in fitted.choice.seen)]
+    seen = [*before, *({**point, **names} for point in fitted.choice.seen)]
     return replace(fitted, choice=replace(fitted.choice, seen=seen))
 
 
@@ -179,14 +177,35 @@ def scores_of_all(model: Any, data: Dataset, F: Array, in_domain: Array | None =
     return scores, trusted
 
 
-def _without_own_fold(
-    P: Array, D: Array, data: Dataset, F: Array, in_domain: Array, folds: list[tuple[Array, Any]]
-) -> tuple[Array, Array]:
-    """Probabilities and decision values of all rows, where held-out rows have the calibrator of the other folds."""
-    for rows, calibrator in folds:
-        place = data.used[rows]
-        P[place], D[place] = (f(F[place], in_domain[place]) for f in (calibrator.proba, calibrator.decision))
-    return P, D
+def _calibrate_by_other_folds(
+    spec: Spec, data: Dataset, start: Any, F: Array, in_domain: Array, P: Array, D: Array
+) -> None:
+    """Replace P and D of held-out rows by those of calibrators that have not seen the rows.
+
+    A calibrator that is fitted to all held-out scores F has seen those of every row: with few rows, or nearly
+    separable classes, its log-loss on these rows is too small. So the rows are divided into folds, and the scores of
+    each fold are calibrated by the other folds. The fits start from ``start``, the calibrator of all rows, which
+    predicts new rows. Nothing is replaced if there is nothing to fit, or if there are too few rows for folds.
+    """
+    rows, held = data.rows, F[data.used]
+    fold = hashed_folds(rows, CALIBRATION_FOLDS, isinstance(data.kernel, Precomputed))
+    if spec.calibration is None or spec.logistic or fold is None:
+        return
+    for k in range(CALIBRATION_FOLDS):
+        others, place = np.flatnonzero((fold != k) & ~np.isnan(held[:, 0])), data.used[fold == k]
+        if len(others):
+            calibrator = _calibrator_of_part(spec, data, rows.part(others), held[others], start)
+            P[place], D[place] = (f(F[place], in_domain[place]) for f in (calibrator.proba, calibrator.decision))
+
+
+def _calibrator_of_part(spec: Spec, data: Dataset, part: Any, F: Array, start: Any) -> Any:
+    """The calibrator of some of the rows; class shares are those of all rows."""
+    rows = data.rows
+    if isinstance(rows, LabelRows):
+        counts = rows.class_counts() if rows.shares is None else rows.shares
+        return fit_label_calibrator(spec.calibration, replace(part.label_sample(F), counts=counts), start)
+    sample = replace(part.sample(F), prior=rows.class_shares(F.shape[1]).astype(F.dtype))
+    return fit_calibrator(spec.calibration, sample, start, data.targets.signed)
 
 
 def heldout_rows(data: Dataset, codes: Array, w: Array, in_domain: Array) -> HeldRows:
@@ -207,13 +226,13 @@ def heldout_rows(data: Dataset, codes: Array, w: Array, in_domain: Array) -> Hel
 def _store_heldout_classes(
     model: Any, spec: Spec, data: Dataset, F: Array, seen: list[dict], in_domain: Array | None
 ) -> None:
-    folds = list(fold_calibrators(spec, data, F, model.calibrator_))
     F, in_domain = scores_of_all(model, data, F, in_domain)
     if data.task is None:
         scored = CalibratedScores(F, in_domain, model.calibrator_)
     else:
         scored = CalibratedScores(F, in_domain, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
-    P, D = _without_own_fold(scored.proba(), scored.table(), data, F, in_domain, folds)
+    P, D = scored.proba(), scored.table()
+    _calibrate_by_other_folds(spec, data, model.calibrator_, F, in_domain, P, D)
     model.heldout_scores_ = F
     model.heldout_decision_, model.heldout_proba_ = D[:, 1] - D[:, 0] if D.shape[1] == 2 else D, P
     model.cv_results_ = table(seen)
@@ -263,62 +282,12 @@ def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, evaluator: Any, be
 
 
 def _store_values(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
-    targets, outcome = data.targets, fitted.outcome
+    targets = data.targets
     model.unit_, model.offset_, model.flat_ = targets.unit, targets.offset, targets.flat
-    if spec.cv is None:
-        return
-    F, _ = scores_of_all(model, data, outcome.F)
-    model.heldout_prediction_ = model._shown(F)
-    model.cv_results_ = table(fitted.choice.seen)
-    known = residuals(data, outcome, fitted.settings, fitted.plain, fitted.choice.seen)
-    held = np.flatnonzero(~np.isnan(outcome.F[:, 0]))
-    task = None if data.rows.task is None else data.rows.task[held]
-    size = known.sizes(known.residual)
-    n_tasks = 0 if data.tasks is None else len(data.tasks)
-    known.spread = _spread(model, size, data.rows, held, outcome.F, fitted, known.group, task, n_tasks)
-    model.residuals_ = _with_tasks(model, known, spec, data, fitted) if spec.many_tasks else known
-
-
-def _spread(
-    model: Any,
-    size: Array,
-    rows: Any,
-    held: Array,
-    F: Array,
-    fitted: Fitted,
-    group: Array | None,
-    task: Array | None,
-    n_tasks: int = 0,
-) -> Spread | None:
-    """The scale of the residuals of the rows ``held``, with factors of the ``n_tasks`` tasks."""
-    kernel, basis = fitted.settings.kernel, fitted.basis
-    X = rows.X[held]
-    moved = float(np.sqrt(np.mean(np.sum((raw_scores(model, X, task)[0] - F[held]) ** 2, axis=1))))
-    precomputed = isinstance(kernel, Precomputed)
-    points = not precomputed and (basis.rows is not None or not isinstance(kernel, Linear))
-    w, count = rows.w[held].astype(float), None if rows.count is None else rows.count[held]
-    known = ResidualRows(size, F[held].astype(float), None if precomputed else X, w, group, count, task, moved)
-    return fit_spread(known, kernel, basis.centers if points else None, n_tasks)
-
-
-def _with_tasks(model: Any, known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> Residuals:
-    """The residuals, including those of tasks that were held out completely."""
-    best, settings, evaluator = fitted.outcome, fitted.settings, fitted.choice.searched
-    assert data.tasks is not None
-    if fitted.plain:
-        # Unpenalised intercepts are treated as intercepts with a very large variance here.
-        wide = evaluator.with_intercept_ratio(min(evaluator.intercept_ratio, WIDE))
-        known.centring, known.bias = wide.centring(), settings.bias
-        known.level = wide.unit_intercept_ratio * known.rho
-    if spec.unknown_task == "shared" and len(data.tasks) >= FEW_TASKS:
-        F = unseen_task_scores(evaluator, best.sigma, fitted.chosen * len(data.rows) / len(evaluator.rows))
-        w, task = evaluator.rows.w.astype(float), evaluator.rows.task
-        known.unseen_task = (evaluator.rows.values - F).astype(float)
-        known.unseen_task_w = w / np.bincount(task, weights=w)[task]  # a task counts once
-        size = np.abs(known.unseen_task)
-        unseen = np.full(len(F), -1)
-        known.unseen_spread = _spread(model, size, evaluator.rows, np.arange(len(F)), F, fitted, task, unseen)
-    return known
+    if spec.cv is not None:
+        model.heldout_prediction_ = model._shown(scores_of_all(model, data, fitted.outcome.F)[0])
+        model.cv_results_ = table(fitted.choice.seen)
+        model.residuals_ = heldout_residuals(model, spec, data, fitted)
 
 
 # ------------------------------------------------------------------------- labels
@@ -358,10 +327,9 @@ def _store_heldout_labels(
 ) -> None:
     """The record of held-out rows, and the thresholds chosen on them."""
     known = ~np.isnan(F[:, 0])
-    folds = list(fold_calibrators(spec, data, F, model.calibrator_))
     F, in_domain = scores_of_all(model, data, F, in_domain)
     P, D = model.calibrator_.proba(F, in_domain), model.calibrator_.decision(F, in_domain)
-    P, D = _without_own_fold(P, D, data, F, in_domain, folds)
+    _calibrate_by_other_folds(spec, data, model.calibrator_, F, in_domain, P, D)
     model.heldout_scores_ = F
     model.heldout_proba_, model.heldout_decision_ = model._by_label(P), model._by_label(D, difference=True)
     model.cv_results_ = table(seen)

@@ -17,9 +17,9 @@ from leastwise.model_selection.search import Search, SearchResult
 from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, Pairwise, Shared
-from leastwise.problem.given_similarity import check_similarity
 from leastwise.problem.kernels import Linear, Precomputed
 from leastwise.problem.similarity import TASK_SIMILARITIES, ComparedRows
+from leastwise.problem.similarity_checks import check_similarity
 from leastwise.problem.targets import in_units
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.choose import task_solver
@@ -68,12 +68,12 @@ class TaskProblem(RidgeProblem):
 
     def rows_to_search(self, on_all_rows: bool) -> int:
         """Number of rows to search on."""
-        n, wish = len(self), self.spec.search_rows
+        n, wanted = len(self), self.spec.search_rows
         if self.spec.logistic:
             return n
         if on_all_rows:
-            return task_rows_to_search(self.basis.n_functions, n, wish, self.by_arrow)
-        return task_rows_to_search(n, n, 10 if self.spec.cv is None else wish, by_arrow=False)
+            return task_rows_to_search(self.basis.n_functions, n, wanted, self.by_arrow)
+        return task_rows_to_search(n, n, 10 if self.spec.cv is None else wanted, by_arrow=False)
 
     def take(self, count: int) -> Self:
         """About ``count`` rows, whole tasks if possible, since the best sharing depends on the size of the tasks."""

@@ -63,7 +63,8 @@ from leastwise.sources.task_workers import PartitionEvaluator, Remote, Sample, W
 from leastwise.utils.resources import available_memory, human
 
 if TYPE_CHECKING:
-    from leastwise.estimators.base import TaskClassifier, TaskRegressor
+    from leastwise.estimators.classifiers import TaskClassifier
+    from leastwise.estimators.regressors import TaskRegressor
 
 Array = np.ndarray
 Model = TypeVar("Model", "TaskClassifier", "TaskRegressor")

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import sqrt
 
 import numpy as np
@@ -400,15 +400,22 @@ class TaskFactors:
 
     def packed(self) -> TaskFactors:
         """The same in half the memory; ``unpacked`` restores it."""
-        return replace(self, inverse=self.inverse[:, *np.tril_indices(self.inverse.shape[1])])
+        k, s, _ = self.inverse.shape
+        return replace(self, inverse=self.inverse.reshape(k, s * s).take(_lower(s), axis=1))
 
     def unpacked(self) -> TaskFactors:
         """Undo ``packed``."""
         k, count = self.inverse.shape
         s = int(sqrt(2 * count))
-        inverse = np.zeros((k, s, s))
-        inverse[:, *np.tril_indices(s)] = self.inverse
-        return replace(self, inverse=inverse)
+        inverse = np.zeros((k, s * s))
+        inverse[:, _lower(s)] = self.inverse
+        return replace(self, inverse=inverse.reshape(k, s, s))
+
+
+@cache
+def _lower(s: int) -> Array:
+    """Positions of the lower triangle in an s x s matrix; their computation takes as long as a small task."""
+    return np.flatnonzero(np.tri(s, dtype=bool))
 
 
 def empty_sums(chunk: Chunk) -> Sums:

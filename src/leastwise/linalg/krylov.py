@@ -10,7 +10,8 @@ dependent (Dubrulle 2001, Ji and Li 2017):
 Every step is optimal within the span of P, for any preconditioner. At the end the residual is recomputed from X; if
 it differs from the recursive one, the iteration restarts from there. If it is computed from exact products, those of
 the iterations may be approximate, such as products with a kernel in single precision: this is iterative refinement,
-and the solution has the requested residual in double precision.
+and the solution has the requested residual in double precision. Where approximate products are accurate enough for
+the residual, exact ones are not needed.
 
 LS-SVMs have a border of intercepts,
 
@@ -86,6 +87,7 @@ def block_cg(
     start: Array | None = None,
     report: Callable[[str], None] | None = None,
     exact: Times | None = None,
+    accurate: Callable[[Array], bool] | None = None,
 ) -> Krylov:
     """Solve ``H X = B``, H symmetric and positive definite.
 
@@ -107,6 +109,8 @@ def block_cg(
     exact : callable, optional
         ``H V`` in full precision, if ``times`` is approximate. It computes the residual after the iterations, and
         replaces ``times`` if these stagnate.
+    accurate : callable, optional
+        ``accurate(X)`` is True if ``times`` is accurate enough for the residual of X. By default it never is.
     """
     H, size = _Counted(times), np.linalg.norm(B, axis=0)
     true, M = H if exact is None else _Counted(exact), precondition or (lambda V: V)
@@ -125,7 +129,7 @@ def block_cg(
             return Krylov(X, n_iter, converged, residual, H.columns + (0 if true is H else true.columns))
         D, steps = _descend(true if vain else H, R, size, aim, M, max_iter - n_iter, report)
         X, n_iter = X + D, n_iter + steps
-        R = B - true(X)
+        R = B - (H if accurate is not None and accurate(X) else true)(X)
 
 
 def _share(left: Array, size: Array) -> Array:

@@ -200,10 +200,10 @@ def _beyond(table: Table, allowed: tuple) -> Any:
 
 
 def _check_whole(table: Table, known: Array, advice: str) -> None:
-    told = table.values[known]
-    if told.dtype.kind == "O":
-        told = np.array([v for v in told.tolist() if not isinstance(v, str)], dtype=float)
-    broken = told[(told != np.floor(told)) | np.isinf(told)] if told.dtype.kind == "f" else []
+    values = table.values[known]
+    if values.dtype.kind == "O":
+        values = np.array([v for v in values.tolist() if not isinstance(v, str)], dtype=float)
+    broken = values[(values != np.floor(values)) | np.isinf(values)] if values.dtype.kind == "f" else []
     if len(broken):
         raise ValueError(f"{table.name} holds {broken[0]:.6g}: {advice}")
 

@@ -93,16 +93,16 @@ class _Choice:
 
     def without(self, leaving: Array) -> int:
         """Index of the point that is selected if each row loses ``leaving`` of its weight."""
-        gone = leaving > 0
+        left = leaving > 0
         w = self.rows.w - leaving
-        score = (self.total - self.loss[:, gone] @ leaving[gone]) * self.factor
+        score = (self.total - self.loss[:, left] @ leaving[left]) * self.factor
         best = int(score.argmin())
         if not self.simple.any() or self.simple[best]:
             return best
-        rival = int(np.where(self.simple, score, np.inf).argmin())
+        simplest = int(np.where(self.simple, score, np.inf).argmin())
         stay = w > 0
-        less = self.square[rival, stay] - self.square[best, stay]
-        return best if clear_margin(less, w[stay], self.rows.size) else rival
+        less = self.square[simplest, stay] - self.square[best, stay]
+        return best if clear_margin(less, w[stay], self.rows.size) else simplest
 
 
 def _is_simple(point: dict[str, Any], settings: Settings) -> bool:

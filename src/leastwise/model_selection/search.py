@@ -222,12 +222,14 @@ class SearchResult:
 class Search:
     """A search with one evaluator; ``seen`` lists all evaluated points.
 
-    ``made`` has the results of all steps by sigma and sharing.
+    ``made`` has the results of all steps by sigma and sharing. ``linear`` has those of linear functions, which depend
+    on no sigma, by sharing, prior variance of the intercepts and alphas; searches of the same rows may share it.
     """
 
     evaluator: Evaluator
     seen: list[dict] = field(default_factory=list)
     made: dict[tuple[float, float | None], Candidate] = field(default_factory=dict)
+    linear: dict[tuple, Candidate] = field(default_factory=dict)
 
     def run(self, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
         """Evaluate every sigma with every alpha, then refine alpha at the best point, also beyond the border.
@@ -274,9 +276,14 @@ class Search:
         strategy = partial(_walk_alphas, alphas, start, known)
         return self._at(start.sigma, start.sharing, strategy, count=3, what="refined, ")
 
-    def settle(self, start: Candidate, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
-        """Refine alpha, and the sharing if there are several, from a point found on a subsample."""
-        found = self.refine(start, alphas)
+    def settle(
+        self, start: Candidate, alphas: Grid, sharings: SharingGrid | None, refined: Candidate | None = None
+    ) -> Candidate:
+        """Refine alpha, and the sharing if there are several, from a point found on a subsample.
+
+        ``refined`` is the result of ``refine(start, alphas)``, if available.
+        """
+        found = self.refine(start, alphas) if refined is None else refined
         if sharings is None or start.sharing is None or len(sharings.values) == 1:
             return found
 
@@ -285,15 +292,22 @@ class Search:
 
         return walk(sharings, start.sharing, at, known=found)
 
-    def descend(self, start: Candidate, ratio: float, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
+    def descend(
+        self,
+        start: Candidate,
+        ratio: float,
+        alphas: Grid,
+        sharings: SharingGrid | None,
+        refined: Candidate | None = None,
+    ) -> Candidate:
         """Settle alpha and sharing at the sigma of ``start``, then follow sigma in steps of ``ratio``.
 
-        A start with held-out scores of as many rows was settled on these rows before.
+        A start with held-out scores of as many rows was settled on these rows before. ``refined`` as in ``settle``.
         """
         options = start.weight, start.intercept_ratio
         same = options == (self.evaluator.weight, getattr(self.evaluator, "intercept_ratio", None))
         known = same and len(start.F) == len(self.evaluator.rows)
-        found = start if known else self.settle(start, alphas, sharings)
+        found = start if known else self.settle(start, alphas, sharings, refined)
 
         def at(sigma: float, last: Candidate | None) -> Candidate:
             return self.refine(replace(last or found, sigma=sigma), alphas)
@@ -311,7 +325,7 @@ class Search:
             return found
 
         def at(option: float, last: Candidate | None) -> Candidate:
-            other = Search(change(option), self.seen)
+            other = Search(change(option), self.seen, linear=self.linear)
             tried[option] = other, other.at(found.sigma, found.sharing, alphas)
             return tried[option][1]
 
@@ -323,7 +337,12 @@ class Search:
 
     def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Candidate:
         """The best alpha of the grid at this sigma and sharing."""
-        return self._at(sigma, sharing, full_grid(alphas), len(alphas.values))
+        if self.evaluator.weight != np.inf:
+            return self._at(sigma, sharing, full_grid(alphas), len(alphas.values))
+        key = sharing, getattr(self.evaluator, "intercept_ratio", None), alphas.values
+        if key not in self.linear:
+            self.linear[key] = self._at(sigma, sharing, full_grid(alphas), len(alphas.values))
+        return replace(self.linear[key], sigma=sigma)
 
     def _at(
         self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None

@@ -227,15 +227,15 @@ class Design:
         A = self.K if np.all(self.root == 1) else self.K * self.root[:, None]
         return A if columns is None or np.all(columns == 1) else A * columns
 
-    def left(self, gone: Array) -> Array:
-        """The remaining features without the basis functions ``gone``: columns of K, or an orthonormal basis (r x k).
+    def left(self, removed: Array) -> Array:
+        """Features without the basis functions ``removed``: columns of K, or an orthonormal basis (r x k).
 
-        With whitening, it spans the whitened coefficients for which the coefficients of ``gone`` are zero.
+        With whitening, it spans the whitened coefficients for which the coefficients of ``removed`` are zero.
         """
-        if self.whitening is None or not len(gone):
-            return np.delete(np.arange(self.K.shape[1]), gone)
-        Q = np.linalg.qr(self.whitening.unwhiten(np.eye(self.K.shape[1]))[gone].T, mode="complete")[0]
-        return np.ascontiguousarray(Q[:, len(gone) :], dtype=self.K.dtype)
+        if self.whitening is None or not len(removed):
+            return np.delete(np.arange(self.K.shape[1]), removed)
+        Q = np.linalg.qr(self.whitening.unwhiten(np.eye(self.K.shape[1]))[removed].T, mode="complete")[0]
+        return np.ascontiguousarray(Q[:, len(removed) :], dtype=self.K.dtype)
 
     def features(self, rows: Array, left: Array) -> Array:
         """Some rows of K, restricted to the remaining features."""

@@ -387,12 +387,12 @@ class CallableKernel(Kernel):
                 f"The kernel function returned an array of shape {tuple(K.shape)}; for inputs of {wanted[0]} and "
                 f"{wanted[1]} rows it must return shape {wanted}."
             )
-        if not is_numpy(K):
-            return self._checked_foreign(K)
-        if not (np.issubdtype(K.dtype, np.floating) or np.issubdtype(K.dtype, np.integer) or K.dtype == bool):
+        if is_numpy(K) and K.dtype.kind not in "fiub":
             raise ValueError(f"The kernel function returned values of type {K.dtype}; they must be real numbers.")
-        if not np.isfinite(K).all():
+        if not is_finite(K):
             raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
+        if not is_numpy(K):
+            return K
         if X is Y:
             check_symmetric(K, "The kernel function returned a matrix that")
         return np.array(K, dtype=X.dtype)  # a copy: the function may keep a reference to its result
@@ -405,11 +405,6 @@ class CallableKernel(Kernel):
             if isinstance(K, list) or is_numpy(K)
             else get_namespace(X).asarray(K, dtype=X.dtype)
         )
-
-    def _checked_foreign(self, K: Any) -> Any:
-        if not is_finite(K):
-            raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
-        return K
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         return pairs if out is pairs else np.array(pairs)

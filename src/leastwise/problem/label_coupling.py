@@ -14,7 +14,7 @@ r"""Coupling of labels: the label matrix B at any sharing, by its eigendecomposi
 computed once for all sharings if the penalties are equal, separately for every connected component of the labels, and
 without the matrix of all pairs of labels if possible.
 
-Similarities and covariances are given by the user (``leastwise.problem.given_similarity``), or computed from the
+Similarities and covariances are given by the user (``leastwise.problem.similarity_checks``), or computed from the
 labels of the training rows. ``LABEL_SIMILARITIES`` is the only list of the names that ``similarity=`` of many labels
 takes. A new one is a registered function that returns an array of shape (T, T)::
 

@@ -19,10 +19,11 @@ from leastwise.calibration.conformal import Evidence, HeldRows, gather
 from leastwise.calibration.misses import blocked
 from leastwise.estimators._abstention_rows import class_codes, decided
 from leastwise.estimators.abstaining import Abstaining
-from leastwise.estimators.base import KernelEstimator, Regressor
+from leastwise.estimators.base import KernelEstimator
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import hidden_by_selection, label_tables
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.estimators.regressors import Regressor
 from leastwise.estimators.validation import task_codes
 from leastwise.metrics.probabilities import class_log_losses
 from leastwise.metrics.reliability import (

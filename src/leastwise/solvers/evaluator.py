@@ -194,7 +194,7 @@ class Settings:
     seen : tuple of dict
         Points of that choice.
     chosen : dict
-        Names of the scale and the kernel that were chosen.
+        Names of the scale and the kernel that were chosen; empty if they were given.
     note : str
         Added to progress reports.
     """

@@ -85,31 +85,31 @@ class TaskDeletions:
 
     def matrix(self) -> Array:
         """Increase of the error of each task (rows of the matrix) when another task (columns) is removed."""
-        everyone = range(len(self.mass))
+        tasks = range(len(self.mass))
         before = self.errors(np.empty(0, dtype=int))
-        return np.column_stack([self.errors(np.flatnonzero(self.task == u)) for u in everyone]) - before[:, None]
+        return np.column_stack([self.errors(np.flatnonzero(self.task == u)) for u in tasks]) - before[:, None]
 
-    def errors(self, gone: Array) -> Array:
-        """Weighted mean squared held-out errors of the tasks without the rows ``gone`` in training."""
+    def errors(self, removed: Array) -> Array:
+        """Weighted mean squared held-out errors of the tasks without the rows ``removed`` in training."""
         M, A = self.M, self.A
-        L = np.linalg.cholesky(M[np.ix_(gone, gone)])
-        C, a = np.linalg.solve(L, M[gone]), np.linalg.solve(L, A[gone])  # M' = M - C'C, A' = A - C'a
+        L = np.linalg.cholesky(M[np.ix_(removed, removed)])
+        C, a = np.linalg.solve(L, M[removed]), np.linalg.solve(L, A[removed])  # M' = M - C'C, A' = A - C'a
         R = A - C.T @ a
-        one = np.setdiff1d(self.folds.singles, gone)
+        one = np.setdiff1d(self.folds.singles, removed)
         left = M[one, one] - np.einsum("ij,ij->j", C, C)[one]
         if self.count is not None:  # see ``heldout.delete_one``
             left = left / self.count[one] + (1 - 1 / self.count[one]) / self.ridge
         R[one] /= left[:, None]
-        for f in self._blocks(gone):
+        for f in self._blocks(removed):
             left = M[f[:, :, None], f[:, None, :]] - np.einsum("ikl,ikm->klm", C[:, f], C[:, f])
             R[f] = np.linalg.solve(left, R[f])
-        R[gone] = np.linalg.solve(L.T, a)  # held out together: (M_uu)^-1 A_u
+        R[removed] = np.linalg.solve(L.T, a)  # held out together: (M_uu)^-1 A_u
         return np.bincount(self.task, np.einsum("ij,ij->i", R, R)) / self.mass
 
-    def _blocks(self, gone: Array) -> list[Array]:
-        """Folds without the rows ``gone``, stacked by size into arrays (blocks x rows)."""
+    def _blocks(self, removed: Array) -> list[Array]:
+        """Folds without the rows ``removed``, stacked by size into arrays (blocks x rows)."""
         stays = np.ones(len(self.task), dtype=bool)
-        stays[gone] = False
+        stays[removed] = False
         by_size: dict[int, list[Array]] = {}
         for block in self.folds.blocks:
             rest = block[stays[block]]

@@ -11,11 +11,12 @@ values.
 Rows of blocks are computed by several threads at a time. Kernel values in single precision take half the memory and
 half the time, and so do products with them. Rows are first centred and divided by sigma,
 so that all digits are used; values are then accurate to about 1e-6. Residuals are computed in double precision
-(``leastwise.linalg.krylov``).
+(``leastwise.linalg.krylov``), unless a few rows of the product show that single precision is accurate enough.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -100,6 +101,8 @@ class KernelTimes:
         first product; the others are recomputed in every product.
     product_dtype : dtype, optional
         Type of the products of blocks; by default that of V or of the kernel values, whichever has more digits.
+    boundary : int
+        A row where a block begins, so that ``leading`` can take the rows before it.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class KernelTimes:
         rho: float = 0.0,
         budget: int = BUDGET,
         product_dtype: Any = None,
+        boundary: int = 0,
     ) -> None:
         self.kernel, self.sigma, self.coupling_matrix, self.task, self.rho = kernel, sigma, coupling_matrix, task, rho
         self.X = X.tocsr() if sparse.issparse(X) else X
@@ -126,7 +130,7 @@ class KernelTimes:
         room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
         self._room = room // (self.side**2 * X.dtype.itemsize)
         self._cached: dict[int, Array] = {}
-        self._bands = self._parts(self.side)
+        self._bands = self._parts(self.side, 0, boundary) + self._parts(self.side, boundary, self.n)
 
     @property
     def n(self) -> int:
@@ -135,14 +139,18 @@ class KernelTimes:
 
     def times(self, V: Array) -> Array:
         """``H V`` for V of shape (n, k), in the type of V; summed over blocks in double precision."""
-        dtype, total = self.product_dtype or np.result_type(V, self.X), np.zeros(V.shape)
-        work = partial(self._times_rows, self._rooted(V.astype(dtype, copy=False)))
+        total = np.zeros(V.shape)
+        work = partial(self._times_rows, self._rooted(V.astype(self._dtype(V), copy=False)))
         for rows, across, below in map_on_threads(work, range(len(self._bands))):
             total[rows] += across
             total[rows.stop :] += below
         return (self._rooted(total) + self.rho * V).astype(V.dtype, copy=False)
 
     __call__ = times
+
+    def _dtype(self, V: Array) -> Any:
+        """Type of the products."""
+        return self.product_dtype or np.result_type(V, self.X)
 
     def _times_rows(self, W: Array, i: int) -> tuple[slice, Array, Array]:
         """Products of the i-th rows of blocks from the diagonal on: for their rows, and for the rows below."""
@@ -155,6 +163,21 @@ class KernelTimes:
                 below[others.start - rows.stop : others.stop - rows.stop] = K.T @ W[rows]
         return rows, across, below
 
+    def leading(self, n: int, root: Array) -> KernelTimes:
+        """The same for the rows before the boundary n, with other weights; kernel values are shared."""
+        part = copy.copy(self)
+        part.X, part.root, part.task = self.X[:n], root, None if self.task is None else self.task[:n]
+        part._bands = [rows for rows in self._bands if rows.stop <= n]
+        return part
+
+    def rows_of_product(self, index: Array, V: Array) -> Array:
+        """``(H V)[index]``, without the other rows of the product."""
+        W, total = self._rooted(V.astype(self._dtype(V), copy=False)), np.zeros((len(index), V.shape[1]))
+        for some in self._parts(self.side, 0, len(index)):
+            for others in self._bands:
+                total[some] += self._values(index[some], others) @ W[others]
+        return self.root[index, None] * total + self.rho * V[index]
+
     def columns(self, index: Array) -> Array:
         """``G[:, index]``, without the ridge."""
         K = np.empty((self.n, len(index)), dtype=self.X.dtype)
@@ -164,18 +187,19 @@ class KernelTimes:
 
     def diagonal(self) -> Array:
         """Diagonal of G, without the ridge."""
-        small = self._parts(min(self.side, 32))  # small blocks waste fewer off-diagonal values
+        small = self._parts(min(self.side, 32), 0, self.n)  # small blocks waste fewer off-diagonal values
         return self.root.astype(self.X.dtype) ** 2 * np.concatenate([np.diagonal(self._values(p, p)) for p in small])
 
     def _rooted(self, V: Array) -> Array:
         return self.root[:, None].astype(V.dtype, copy=False) * V
 
-    def _parts(self, size: int) -> list[slice]:
-        return [slice(a, min(a + size, self.n)) for a in range(0, self.n, size)]
+    @staticmethod
+    def _parts(size: int, first: int, last: int) -> list[slice]:
+        return [slice(a, min(a + size, last)) for a in range(first, last, size)]
 
     def _block(self, i: int, j: int, rows: slice, others: slice) -> Array:
-        """A block on or above the diagonal; the first ones are cached, as many as fit into the budget."""
-        number = i * len(self._bands) - i * (i - 1) // 2 + j - i
+        """A block on or above the diagonal; those of the first columns are cached, as many as fit into the budget."""
+        number = j * (j + 1) // 2 + i
         values = self._cached.get(number)
         if values is None:
             values = self._values(rows, rows if i == j else others)
@@ -183,7 +207,7 @@ class KernelTimes:
                 self._cached[number] = values
         return values
 
-    def _values(self, rows: slice, others: slice | Array) -> Array:
+    def _values(self, rows: slice | Array, others: slice | Array) -> Array:
         """``k(x_i, x_j) B[t_i, t_j]`` of a block."""
         if isinstance(self.kernel, Precomputed):
             K = self.X[rows][:, others]
@@ -219,6 +243,8 @@ def _side(n: int, d: int, itemsize: int, budget: int) -> int:
 
 #: Budget in bytes that suffices to compute a block of the kernel.
 SMALL = 2**22
+#: Rows of a product from which the effect of single precision on the residual is estimated.
+SAMPLED = 256
 
 
 @dataclass(frozen=True)
@@ -259,8 +285,9 @@ class KrylovProblem:
     The bordered system of the shared intercept is solved in the three steps of section 3.4 of Xu et al. Task
     intercepts are represented by centring, so that they need no columns.
 
-    Cached kernel values and the columns of the preconditioner serve every alpha. If the values do not fit into the
-    budget in double precision, iterations use single precision, and residuals are computed in double.
+    Cached kernel values and the columns of the preconditioner serve every alpha, and the problem of the first rows
+    too. If the values do not fit into the budget in double precision, iterations use single precision. Residuals
+    are computed in double precision, unless single precision is accurate enough.
 
     Parameters
     ----------
@@ -270,6 +297,8 @@ class KrylovProblem:
     row_coupling : RowCoupling or None
         Coupling of the rows' tasks.
     solver_options : SolverOptions
+    first : int
+        Number of rows of ``of_first_rows``; 0 if there is no such problem.
     """
 
     def __init__(
@@ -279,42 +308,53 @@ class KrylovProblem:
         sigma: float,
         row_coupling: RowCoupling | None,
         solver_options: SolverOptions,
+        first: int = 0,
     ) -> None:
-        # Vectors are always in double precision: only the kernel values take much memory.
-        self.rows, self.row_coupling, self.solver_options = rows, row_coupling, solver_options
-        self.root = np.sqrt(rows.w.astype(float))
-        self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
-        tasks: dict[str, Any] = (
-            {}
-            if row_coupling is None
-            else {"coupling_matrix": row_coupling.coupling_matrix, "task": row_coupling.task}
-        )
+        self.settings, self.solver_options, self.first = settings, solver_options, first
+        self._weigh(rows, row_coupling)
+        shared: dict[str, Any] = {"boundary": first}
+        if row_coupling is not None:
+            shared |= {"coupling_matrix": row_coupling.coupling_matrix, "task": row_coupling.task}
         budget, single = kernel_budget(), None
         if not half_fits(len(rows), rows.X.dtype.itemsize, budget):
             single = in_single(settings.kernel, sigma, rows.X)
         self.rough = (
             None
             if single is None
-            else KernelTimes(*single, self.root, budget=budget, product_dtype=np.float32, **tasks)
+            else KernelTimes(*single, self.root, budget=budget, product_dtype=np.float32, **shared)
         )
         # Exact products are few compared with rough ones, so the cache is left to these.
-        self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tasks)
-        intercept_ratio = self.intercept_ratio = (
-            0.0 if row_coupling is None else row_coupling.intercept_ratio * rows.mass
-        )
-        self.centring = None
-        if row_coupling is not None and intercept_ratio > 0:
-            self.centring = Centring.of(
-                row_coupling.task, self.root, intercept_ratio, len(row_coupling.coupling_matrix.own)
-            )
-        self.bias = settings.bias and np.isfinite(intercept_ratio)
-        self.L = self._columns(self.rough or self.H)
+        self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **shared)
+        rank = preconditioner_rank(len(rows), (self.rough or self.H).X.dtype.itemsize)
+        self.L = self._columns(self.rough or self.H, rank)
 
-    def _columns(self, H: KernelTimes) -> Array:
+    def _weigh(self, rows: Rows, row_coupling: RowCoupling | None) -> None:
+        """Set the rows, their weighted targets, and how they are centred."""
+        # Vectors are always in double precision: only the kernel values take much memory.
+        self.rows, self.row_coupling, self.centring = rows, row_coupling, None
+        self.root = np.sqrt(rows.w.astype(float))
+        self.Z = rows.targets(self.settings.n_outputs) * self.root[:, None]
+        ratio = self.intercept_ratio = 0.0 if row_coupling is None else row_coupling.intercept_ratio * rows.mass
+        if row_coupling is not None and ratio > 0:
+            self.centring = Centring.of(row_coupling.task, self.root, ratio, len(row_coupling.coupling_matrix.own))
+        self.bias = self.settings.bias and np.isfinite(ratio)
+
+    @staticmethod
+    def _columns(H: KernelTimes, rank: int) -> Array:
         """``G ~ L L'``."""
-        rank = preconditioner_rank(H.n, H.X.dtype.itemsize)
-        L, _ = pivoted_cholesky(H.diagonal(), H.columns, rank, generator("preconditioner"), 0.0)
-        return L if self.centring is None else self.centring.rows(L)
+        return pivoted_cholesky(H.diagonal(), H.columns, rank, generator("preconditioner"), 0.0)[0]
+
+    def of_first_rows(self) -> KrylovProblem:
+        """The problem of the ``first`` rows alone, with weights of mean 1, from the same kernel values."""
+        part, m, index = copy.copy(self), self.first, np.arange(self.first)
+        part._weigh(
+            self.rows.take(index, precomputed=False),
+            None if self.row_coupling is None else self.row_coupling.part(index),
+        )
+        part.H = self.H.leading(m, part.root)
+        part.rough = None if self.rough is None else self.rough.leading(m, part.root)
+        part.L = self.L[:m] * (part.root / self.root[:m]).astype(self.L.dtype)[:, None]
+        return part
 
     def solve(self, alpha: float, start: Any = None) -> KrylovSolution:
         """The solution at an alpha; ``start`` is ``summary.X`` of a similar problem."""
@@ -342,12 +382,26 @@ class KrylovProblem:
 
     def _solver(self, rho: float, start: Array | None) -> Callable[[Array], Krylov]:
         """Function that solves ``(W G W + rho) X = B`` for any number of columns, from ``start``."""
-        times, exact = self._times(self.H, rho), None
-        if self.rough is not None:
-            times, exact = self._times(self.rough, rho), times
-        options, precondition = self.solver_options, ridge_inverse(self.L, rho)
+        options, L = self.solver_options, self.L if self.centring is None else self.centring.rows(self.L)
         how: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "report": options.report}
-        return partial(block_cg, times, start=start, exact=exact, precondition=precondition, **how)
+        how |= {"start": start, "precondition": ridge_inverse(L, rho)}
+        exact, rough = self._times(self.H, rho), self.rough
+        if rough is None:
+            return partial(block_cg, exact, **how)
+        times = self._times(rough, rho)
+        return lambda B: block_cg(times, B, exact=exact, accurate=partial(self._accurate, options.tol, B), **how)
+
+    def _accurate(self, tol: float, B: Array, X: Array) -> bool:
+        """True if single precision changes the residual of X by less than a tenth of the tolerance.
+
+        Estimated from some rows of the product, which take little time.
+        """
+        assert self.rough is not None
+        n, X = len(X), X if self.centring is None else self.centring.rows(X)
+        index = generator("residual").choice(n, size=min(n, SAMPLED), replace=False)
+        change = self.rough.rows_of_product(index, X) - self.H.rows_of_product(index, X)
+        error = np.sqrt(n / len(index)) * np.linalg.norm(change, axis=0)
+        return bool(np.all(error <= tol / 10 * np.linalg.norm(B, axis=0)))
 
     def _times(self, H: KernelTimes, rho: float) -> Times:
         """``V -> (W G W + rho) V``."""
@@ -361,16 +415,3 @@ class KrylovProblem:
             return rows(H.times(W) - rho * W) + rho * V
 
         return times
-
-
-def solve_by_krylov(
-    rows: Rows,
-    settings: Settings,
-    sigma: float,
-    alpha: float,
-    row_coupling: RowCoupling | None,
-    solver_options: SolverOptions,
-    start: Any = None,
-) -> KrylovSolution:
-    """Solve a :class:`KrylovProblem` at one alpha."""
-    return KrylovProblem(rows, settings, sigma, row_coupling, solver_options).solve(alpha, start)

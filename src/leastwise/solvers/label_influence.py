@@ -310,9 +310,9 @@ class LabelInfluence(Influence):
 
     def _lines(self, i: int) -> list[str]:
         """Text of one prediction: the most likely class of each label, its rows and source labels."""
-        asked = np.unique(self.output_label)
-        lines = [line for t in asked[:SHOWN].tolist() for line in self._block(i, t)]
-        hidden = len(asked) - SHOWN
+        requested = np.unique(self.output_label)
+        lines = [line for t in requested[:SHOWN].tolist() for line in self._block(i, t)]
+        hidden = len(requested) - SHOWN
         return lines + ([f"... {hidden} more labels: see to_frame()"] if hidden > 0 else [])
 
     def _block(self, i: int, t: int) -> list[str]:

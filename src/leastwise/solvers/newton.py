@@ -101,8 +101,8 @@ class RefitEvaluator(Evaluator):
         known = list(self.past[sigma][0]) if sigma in self.past else []
         return *super().identity(sigma), self.solver_options, known
 
-    def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
-        """Whitened features of all rows, without the centres ``gone``."""
+    def design(self, sigma: float, removed: Array | None = None) -> Coordinates:
+        """Whitened features of all rows, without the centres ``removed``."""
         if not self.penalised:
             K = self.kernel(sigma)
             # A subset of these rows is a valid design for the subset: the ridge sets directions outside its span to
@@ -110,7 +110,7 @@ class RefitEvaluator(Evaluator):
             factor = cholesky(K, overwrite=True)
             return Coordinates(np.ascontiguousarray(factor.L, dtype=np.float64), factor)
         columns = np.arange(self.basis.n_functions)
-        columns = columns if gone is None else np.delete(columns, gone)
+        columns = columns if removed is None else np.delete(columns, removed)
         known = whitening(self.center_kernel(sigma, columns))
         return Coordinates(self.whitened(sigma, known, columns).astype(float, copy=False), known)
 
@@ -136,9 +136,9 @@ class RefitEvaluator(Evaluator):
         """Held-out scores at one point; ``starts`` maps folds to their last parameters."""
         F = np.empty_like(self.Z)
         for k, out in enumerate(self.folds_out):
-            gone = self._gone(out)
-            D = design.D if gone is None else self.design(sigma, gone).D
-            stay, w = self._left(out)
+            removed = self._removed_centers(out)
+            D = design.D if removed is None else self.design(sigma, removed).D
+            stay, w = self._training_rows(out)
             F[out], summary = self._refit(D, stay, w, out, alpha, starts.get(k))
             if summary is not None and len(self.folds_out) <= WARM_FOLDS:
                 starts[k] = summary.start
@@ -146,25 +146,25 @@ class RefitEvaluator(Evaluator):
                 self.unconverged.add((sigma, alpha))
         return F
 
-    def _left(self, out: Array) -> tuple[Array, Array]:
+    def _training_rows(self, out: Array) -> tuple[Array, Array]:
         """Training rows and weights when ``out`` is held out; of a row with several observations, one is removed."""
-        everyone, count = np.arange(len(self.rows)), self.rows.split_count
+        every_row, count = np.arange(len(self.rows)), self.rows.split_count
         if count is None or count[out[0]] <= 1:
-            stay = np.setdiff1d(everyone, out)
+            stay = np.setdiff1d(every_row, out)
             return stay, self.rows.w[stay]
         w = self.rows.w.copy()
         w[out] *= 1 - 1 / count[out]
-        return everyone, w
+        return every_row, w
 
-    def _gone(self, out: Array) -> Array | None:
+    def _removed_centers(self, out: Array) -> Array | None:
         """Centres deleted with the rows ``out``: their own, unless these are all centres."""
         own, count = self.basis.blocks[0].own, self.rows.split_count
         if count is not None and count[out[0]] > 1:  # other observations at the same centre remain
             return None
         if self.basis.square or own is None:
             return None
-        gone = np.unique(own[out][own[out] >= 0])
-        return gone if 0 < len(gone) < self.basis.n_functions else None
+        removed = np.unique(own[out][own[out] >= 0])
+        return removed if 0 < len(removed) < self.basis.n_functions else None
 
     def _refit(
         self, D: Array, stay: Array, w: Array, out: Array, alpha: float, start: Array | None

@@ -77,8 +77,8 @@ class Alternative:
 
     def __str__(self) -> str:
         memory = human(self.peak_bytes) + ("" if self.fits else ", more than is available")
-        told = f"it gives up {self.gives_up}" if self.gives_up else "it gives up nothing"
-        return f"solver={self.solver!r} would take about {duration(self.seconds)} and {memory}; {told}."
+        loss = f"it gives up {self.gives_up}" if self.gives_up else "it gives up nothing"
+        return f"solver={self.solver!r} would take about {duration(self.seconds)} and {memory}; {loss}."
 
 
 @dataclass(frozen=True)

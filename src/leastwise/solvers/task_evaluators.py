@@ -379,5 +379,5 @@ class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
         outcome.sharing = self.coupling_matrix.sharing
         return outcome
 
-    def _gone(self, out: Array) -> Array | None:
+    def _removed_centers(self, out: Array) -> Array | None:
         return None

@@ -199,13 +199,13 @@ class Progress:
     what: str
     n_rows: int | None = None
     began: float = field(default_factory=time.monotonic)
-    told: float = 0.0
+    last_report: float = 0.0
 
     def tell(self, total: Any) -> None:
         """Report the number of rows of a sum."""
         now = time.monotonic() - self.began
-        if self.report is not None and now - self.told >= PAUSE:
-            self.told = now
+        if self.report is not None and now - self.last_report >= PAUSE:
+            self.last_report = now
             of = "" if self.n_rows is None else f" of {self.n_rows:,}"
             self.report(f"{self.what}: {total.n_rows:,}{of} rows, {now:.0f} s")
 

@@ -320,6 +320,6 @@ def moves(
     first = np.cumsum([0, *rows])
     found = []
     for p, names in enumerate(ids):
-        away = {name: best[name][1] for name in names if name in apart and best[name][1] != p}
-        found.append(Move(p, int(first[p]), away, column))
+        moved = {name: best[name][1] for name in names if name in apart and best[name][1] != p}
+        found.append(Move(p, int(first[p]), moved, column))
     return found

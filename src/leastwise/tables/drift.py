@@ -78,7 +78,9 @@ def _edges(values: Array) -> list[float]:
     known = values[~np.isnan(values)]
     if not len(known):
         return []
-    with np.errstate(over="ignore", invalid="ignore"):  # deciles between the largest numbers overflow, and are left out
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # deciles between the largest numbers overflow, and are left out
         ends = np.array([known.min(), *np.quantile(known, DECILES), known.max()])
     return np.unique(ends[np.isfinite(ends)]).tolist()
 

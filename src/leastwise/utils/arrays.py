@@ -150,16 +150,6 @@ def widest(A: Any) -> Any:
     return get_namespace(A).asarray(A, dtype=float_dtypes(A)[0])
 
 
-def shows_bits(A: Any) -> bool:
-    """True if doubles can be viewed as integers, which is not part of the standard."""
-    return hasattr(A, "view") and len(float_dtypes(A)) > 1
-
-
-def bits_of(A: Any) -> Any:
-    """The bits of doubles as integers."""
-    return A.view(get_namespace(A).int64)
-
-
 def rows_at(A: Any, index: Array) -> Any:
     """``A[index]`` in the library of A."""
     return A[index] if is_numpy(A) else get_namespace(A).take(A, numbers_like(index, A), axis=0)

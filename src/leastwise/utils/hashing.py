@@ -30,7 +30,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from leastwise.utils.arrays import DeviceRows, bits_of, get_namespace, numbers_like, shows_bits, to_numpy, widest
+from leastwise.utils.arrays import DeviceRows, float_dtypes, get_namespace, numbers_like, to_numpy, widest
 
 Array = np.ndarray
 
@@ -56,7 +56,8 @@ def row_hashes(X: Any, single: bool = False) -> Array:
     factors = _factors(X.shape[1])
     if sparse.issparse(X):
         return _sparse_keys(_rounded(X.tocsr()) if single else X.tocsr(), factors)
-    if isinstance(X, DeviceRows) and shows_bits(X.there):
+    # Viewing doubles as integers is not part of the array standard.
+    if isinstance(X, DeviceRows) and hasattr(X.there, "view") and len(float_dtypes(X.there)) > 1:
         return _keys_there(X.there, factors, single)
     keys, step = np.empty(X.shape[0], dtype=np.uint64), max(1, ROOM // max(X.shape[1], 1))
     for a in range(0, len(keys), step):
@@ -80,7 +81,7 @@ def _keys_there(X: Any, factors: Array, single: bool) -> Array:
         part = xp.astype(part, xp.float32) if single else part
         part = widest(part) + 0.0
         part = xp.where(xp.isnan(part), xp.full_like(part, xp.nan), part)
-        terms = _mix_there(bits_of(part)) * a
+        terms = _mix_there(part.view(xp.int64)) * a
         keys.append(to_numpy(_mix_there(xp.sum(terms, axis=1) + int(BASE.view(np.int64)))))
     return np.concatenate(keys).view(np.uint64)
 

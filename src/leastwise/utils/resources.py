@@ -104,27 +104,27 @@ def _checked(limit: int | str | None) -> int | None:
 
 def available_memory() -> int:
     """Bytes that can be allocated: the limit that was set, else ``LEASTWISE_MEMORY``, else the free memory."""
-    told = configured_memory()
-    return _recent_system(JUST_NOW) if told is None else told
+    limit = configured_memory()
+    return _recent_system(JUST_NOW) if limit is None else limit
 
 
 def block_bytes(most: int) -> int:
     """Bytes of a block of rows: ``most``, or less if memory is short. The system is queried every few seconds."""
-    told = configured_memory()
-    return max(1, min(most, (_recent_system(RECENT) if told is None else told) // SHARE))
+    limit = configured_memory()
+    return max(1, min(most, (_recent_system(RECENT) if limit is None else limit) // SHARE))
 
 
 def configured_memory() -> int | None:
     """The limit that the user set, or None."""
-    for told in (_here.get(), _everywhere[0]):
-        if told is not None:
-            return told
+    for limit in (_here.get(), _everywhere[0]):
+        if limit is not None:
+            return limit
     setting = os.environ.get("LEASTWISE_MEMORY")
     return parse_size(setting) if setting else None
 
 
 def _recent_system(seconds: float) -> int:
-    """The free memory, asked for at most this many seconds ago."""
+    """The free memory, measured at most this many seconds ago."""
     if time.monotonic() - _seen[0] > seconds:
         _seen[:] = [time.monotonic(), _system()]
     return int(_seen[1])

@@ -180,7 +180,12 @@ class Quantile(Scale):
             return to_namespace(self.transform(to_numpy(X)), X)
         scaled = np.empty(X.shape)
         for j, (knots, scores) in enumerate(zip(self.knots, self.scores, strict=True)):
-            scaled[:, j] = np.interp(X[:, j], knots, scores)
+            with np.errstate(over="ignore", invalid="ignore"):  # knots that differ by less than 1e-308
+                curve = np.interp(X[:, j], knots, scores)
+            # Rounding may leave the scores of the knots around a value, or the finite numbers.
+            place = np.clip(np.searchsorted(knots, X[:, j], side="right") - 1, 0, len(knots) - 1)
+            above = np.where(X[:, j] > knots[0], scores[np.minimum(place + 1, len(knots) - 1)], scores[0])
+            scaled[:, j] = np.clip(np.where(np.isfinite(curve), curve, scores[place]), scores[place], above)
         low, high = self.knots[:, 0], self.knots[:, -1]
         with np.errstate(over="ignore"):  # values that differ by less than 1e-308, or by more than the largest number
             slope = (self.scores[:, -1] - self.scores[:, 0]) / _nonzero(high - low)

@@ -209,6 +209,7 @@ def test_a_scoring_of_classes(tmp_path, capsys):
     assert "toy" in " ".join([axes.get_title(), *(a.get_ylabel() for a in axes.figure.axes)])
     assert "toy" in page(model, tmp_path / "page.html")
     saved_and_loaded(model, tmp_path / "model.lw")
+    agrees(model, NEW, dtype="float64")
     stream = LSPC(scoring="toy", n_centers=20, random_state=0).fit_stream(X, Y)
     assert stream.cv_results_["mean_test_score"].max() < 0
 
@@ -418,6 +419,8 @@ def test_a_source(tmp_path):
     asked = np.concatenate(list(predict_blocks(model, Shards({"a": NEW}))))
     np.testing.assert_array_equal(asked, model.predict_proba(NEW))
     saved_and_loaded(model, tmp_path / "model.lw")
+    agrees(model, NEW, dtype="float64")
+    assert "90 held-out training rows" in page(model, tmp_path / "page.html")
 
 
 # ------------------------------------------------------------------------- docs

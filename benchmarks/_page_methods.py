@@ -158,9 +158,16 @@ def few_row_figures() -> str:
     """Broken promises of abstention and coverage of sets with few rows."""
     parts = [origin("few_rows")]
     for kind, first, second in few_rows.KINDS:
-        header = ["setting", "rows", "draws", kind, f"{first} / {second}", "without the correction"]
+        header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", "without the correction"]
         rows = [
-            [f["setting"], str(f["rows"]), str(f["draws"]), str(f["level"]), *few_rows.both(f, first, second)]
+            [
+                f["model"],
+                f["setting"],
+                str(f["rows"]),
+                str(f["draws"]),
+                str(f["level"]),
+                *few_rows.both(f, first, second),
+            ]
             for f in results("few_rows")["figures"]
             if f["kind"] == kind
         ]

@@ -37,7 +37,7 @@ def seconds_of(done: Timed, args: argparse.Namespace) -> float:
 
 def gathered(args: argparse.Namespace, records: Iterable[dict]) -> list[dict]:
     """All records, with limited threads; each is written to disk when it is measured."""
-    found = _kept(args)
+    found = earlier_figures(args)
     with capped(args):
         for record in records:
             found = [f for f in found if identity(f) != identity(record)] + [record]
@@ -55,7 +55,7 @@ def earlier(args: argparse.Namespace) -> dict[str, Any]:
     return json.loads(args.output.read_text()) if getattr(args, "add", False) and args.output.is_file() else {}
 
 
-def _kept(args: argparse.Namespace) -> list[dict]:
+def earlier_figures(args: argparse.Namespace) -> list[dict]:
     """Figures of the output file that are kept; the commands of the pieces are noted."""
     if not (known := earlier(args)):
         return []

@@ -19,6 +19,7 @@ PROMISES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("An interrupted command leaves the old files", ("cli/test_cli_interrupted.py",)),
     ("An output replaces no input; a resumed search equals an unbroken one", ("cli/test_cli_outputs.py",)),
     ("Malformed tables give an error and no traceback", ("cli/test_cli_fuzz.py", "cli/test_cli_messy.py")),
+    ("Small files that unpack to large tables are refused", ("tables/test_hostile_files.py",)),
     ("Text of a table is not obeyed by spreadsheets, terminals or pictures", ("tables/test_text_out.py",)),
     ("A report escapes names and loads nothing", ("report/test_report.py",)),
     ("The error of accepted rows stays below max_error", ("estimators/test_abstention.py",)),

@@ -9,6 +9,9 @@ Every model is fitted with its default search. "broken" is the share of draws in
 rows is above ``max_error``, which may happen with a probability of 0.05; "coverage" is that of prediction sets.
 "plain" are the same figures if errors hidden by the choice of hyperparameters are not counted. A figure marked with
 "!" is outside of what chance allows: a binomial test at 0.001, or three standard errors below the nominal coverage.
+
+Draws can be measured in pieces: ``--first 250 --add`` measures draws from number 250 on, and adds them to those in
+the output file.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ import numpy as np
 from scipy.stats import binom
 
 from benchmarks._common import capped, parse, parser, print_markdown, write_json
-from leastwise import LSPC, Recalibrated
+from benchmarks._pieces import earlier_figures
+from leastwise import LSPC, LSSVC, KernelLogisticRegression, Recalibrated
 from leastwise.calibration.conformal import class_levels, nonconformity, sets
 from leastwise.calibration.risk import safe_threshold
 from leastwise.estimators._abstention_rows import heldout_decisions
@@ -32,7 +36,12 @@ Array = np.ndarray
 DELTA = 0.05
 LIMITS, COVERAGES = (0.1, 0.15, 0.2), (0.8, 0.9, 0.95)
 ROWS = (30, 40, 60, 100, 200)
-MODELS = {"LSPC": LSPC, "Recalibrated": lambda: Recalibrated(LSPC())}
+MODELS = {
+    "LSPC": LSPC,
+    "Recalibrated": lambda: Recalibrated(LSPC()),
+    "LSSVC": LSSVC,
+    "KernelLogisticRegression": KernelLogisticRegression,
+}
 #: Points of the near copies, and their probabilities of the second class.
 POINTS = np.random.default_rng(7).normal(size=(12, 4))
 CHANCES = np.array([0.04, 0.96, 0.06, 0.94, 0.1, 0.9, 0.08, 0.92, 0.2, 0.8, 0.5, 0.5])
@@ -60,65 +69,93 @@ def promises(
     model: Any, X: Array, y: Array, X_new: Array, y_new: Array
 ) -> Iterator[tuple[str, float, bool, float, float]]:
     """Kind, level, if hidden errors count; then error and share of accepted rows, or coverage and size of sets."""
-    model.fit(X, y)
     P, evidence = model.predict_proba(X_new), model._evidence()
     decisions = heldout_decisions(model, X, y, {}).decisions[0]
     wrong, scores = P.argmax(axis=1) != y_new, nonconformity(P, "lac", np.random.default_rng(0))
     known = nonconformity(evidence.P, "lac", np.random.default_rng(0))[np.arange(len(evidence)), evidence.codes]
     for counted in (True, False):
-        hidden = {} if counted else {"hidden": 0.0}
+        used = decisions if counted else replace(decisions, hidden=0.0)
         for limit in LIMITS:
-            ok = P.max(axis=1) >= safe_threshold(replace(decisions, **hidden), limit, DELTA)
+            ok = P.max(axis=1) >= safe_threshold(used, limit, DELTA)
             yield "max_error", limit, counted, float(wrong[ok].mean()) if ok.any() else 0.0, float(ok.mean())
         for coverage in COVERAGES:
-            level = class_levels(known, replace(evidence, **hidden), coverage, False)
+            level = class_levels(known, evidence if counted else replace(evidence, hidden=0.0), coverage, False)
             made = sets(scores, level, allow_empty=False)
-            yield (
-                "coverage",
-                coverage,
-                counted,
-                float(made[np.arange(len(y_new)), y_new].mean()),
-                float(made.sum(1).mean()),
-            )
+            covered = made[np.arange(len(y_new)), y_new]
+            yield "coverage", coverage, counted, float(covered.mean()), float(made.sum(1).mean())
 
 
-def cell(setting: str, n: int, make: Any, runs: int) -> list[dict]:
-    """All draws of a setting."""
+def fitted(names: Sequence[str], X: Array, y: Array) -> Iterator[tuple[str, Any]]:
+    """The models, fitted; the LSPC inside of ``Recalibrated`` is the same as one alone."""
+    shared = Recalibrated(LSPC()).fit(X, y) if {"LSPC", "Recalibrated"} <= {*names} else None
+    for name in names:
+        if shared is not None and name in ("LSPC", "Recalibrated"):
+            yield name, shared if name == "Recalibrated" else shared.estimator_
+        else:
+            yield name, MODELS[name]().fit(X, y)
+
+
+def cell(setting: str, n: int, names: Sequence[str], seeds: range) -> Iterator[dict]:
+    """Figures of all models in these draws of a setting."""
     X_new, y_new = draw(setting, NEW_ROWS, np.random.default_rng(99))
-    found: dict[tuple[str, float], dict[bool, list[tuple[float, float]]]] = {}
-    for seed in range(runs):
+    found: dict[tuple[str, str, float], dict[bool, list[tuple[float, float]]]] = {}
+    for seed in seeds:
         X, y = draw(setting, n, np.random.default_rng([seed, n]))
-        for kind, level, counted, *values in promises(make(), X, y, X_new, y_new):
-            found.setdefault((kind, level), {True: [], False: []})[counted].append((values[0], values[1]))
-    return [
-        {
-            "kind": kind,
-            "level": level,
-            **summary(kind, level, both[True], ""),
-            **summary(kind, level, both[False], "plain "),
-        }
-        for (kind, level), both in found.items()
-    ]
+        for name, model in fitted(names, X, y):
+            for kind, level, counted, *values in promises(model, X, y, X_new, y_new):
+                both = found.setdefault((name, kind, level), {True: [], False: []})
+                both[counted].append((values[0], values[1]))
+    for (name, kind, level), both in found.items():
+        about = {"model": name, "setting": setting, "rows": n, "kind": kind, "level": level}
+        figures = {**summary(kind, level, both[True], ""), **summary(kind, level, both[False], "plain ")}
+        yield judged({**about, "draws": len(seeds), "seeds": [[seeds.start, seeds.stop]], **figures})
 
 
 def summary(kind: str, level: float, values: list[tuple[float, float]], name: str) -> dict:
-    """The figure of a promise, whether chance allows it, and the share of accepted rows or the size of the sets."""
+    """The figure of a promise, and the share of accepted rows or the size of the sets; means over the draws."""
     first, second = np.array(values).T
     if kind == "max_error":
-        broken = int(np.sum(first > level))
-        kept = broken <= binom.ppf(0.999, len(first), DELTA)
-        return {f"{name}broken": broken / len(first), f"{name}kept": bool(kept), f"{name}accepted": second.mean()}
-    kept = first.mean() >= level - 3 * first.std() / np.sqrt(len(first))
-    return {f"{name}coverage": first.mean(), f"{name}kept": bool(kept), f"{name}size": second.mean()}
+        return {f"{name}broken": float(np.mean(first > level)), f"{name}accepted": second.mean()}
+    squares = float(np.mean((first - level) ** 2))
+    return {f"{name}coverage": first.mean(), f"{name}squares": squares, f"{name}size": second.mean()}
+
+
+IDENTITY = ("model", "setting", "rows", "kind", "level")
+
+
+def added(figures: list[dict], new: dict) -> list[dict]:
+    """The figures with further draws of one of them; all are means over draws."""
+    same = [f for f in figures if all(f[key] == new[key] for key in IDENTITY)]
+    if not same:
+        return [*figures, new]
+    (old,) = same
+    if any(a < d and c < b for a, b in old["seeds"] for c, d in new["seeds"]):
+        raise ValueError(f"Draws {new['seeds']} are among {old['seeds']} of the output file: give another --first.")
+    n, m = old["draws"], new["draws"]
+    means = {key: (n * old[key] + m * new[key]) / (n + m) for key in new if key not in (*IDENTITY, "draws", "seeds")}
+    both = judged({**old, **means, "draws": n + m, "seeds": [*old["seeds"], *new["seeds"]]})
+    return [both if f is old else f for f in figures]
+
+
+def judged(figure: dict) -> dict:
+    """The figure, with whether chance allows it."""
+    return {**figure, **{f"{name}kept": _kept(figure, name) for name in ("", "plain ")}}
+
+
+def _kept(figure: dict, name: str) -> bool:
+    draws, level = figure["draws"], figure["level"]
+    if figure["kind"] == "max_error":
+        return bool(round(figure[f"{name}broken"] * draws) <= binom.ppf(0.999, draws, DELTA))
+    short = level - figure[f"{name}coverage"]
+    return bool(short <= 3 * np.sqrt(max(figure[f"{name}squares"] - short**2, 0) / draws))
 
 
 def run(args: argparse.Namespace) -> Iterator[dict]:
     for setting in args.settings:
         for n in args.rows:
-            for name in args.models:
-                for figure in cell(setting, n, MODELS[name], args.runs):
-                    yield {"model": name, "setting": setting, "rows": n, "draws": args.runs, **figure}
-                    print(f"{name}, {setting}, {n} rows: {figure}", flush=True)
+            for figure in cell(setting, n, args.models, range(args.first, args.first + args.runs)):
+                yield figure
+                print(figure, flush=True)
 
 
 def report(found: list[dict]) -> None:
@@ -154,14 +191,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     p.add_argument("--rows", nargs="+", type=int, default=ROWS)
     p.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS)
     p.add_argument("--models", nargs="+", choices=[*MODELS], default=[*MODELS])
+    p.add_argument("--first", type=int, default=0, help="number of the first draw")
+    p.add_argument("--add", action="store_true", help="add the draws to those in the output file")
     args = parse(p, argv)
     if args.quick:
         args.runs, args.rows = 3, (40,)
-    found: list[dict] = []
+    found = earlier_figures(args)
+    if found:
+        args.command = f"python -m benchmarks.few_rows --threads {args.threads}"
     with capped(args), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for record in run(args):
-            found.append(record)
+            found = added(found, record)
             write_json(args, {"figures": found}, say=False)
     report(found)
     write_json(args, {"figures": found})

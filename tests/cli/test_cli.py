@@ -55,7 +55,7 @@ def test_fit_shows_columns_before_and_results_after(made):
         f"Target: finding (classes): fault ({_count(made, 'fault')}), fine ({_count(made, 'fine')})",
         "Training data: 120 rows of 3 tasks",
     ]
-    assert "MultiTaskLSPC: sigma" in out
+    assert re.search(r"MultiTaskLSPC: \w+ kernel, sigma", out)
     assert re.search(r"^tasks +3 \(site\)$", out, re.M)
     assert re.search(r"Written to cases.lw \(\d\.\d\d MB\) after \d+\.\d s\.\nReport: report.html\n$", out)
     assert (made / "report.html").read_text().startswith("<!")

@@ -109,7 +109,10 @@ def test_a_limit_for_a_rare_class(folder, tmp_path):
     answered(*given, "-o", plain)
     _, out, _ = spoken(*given, "--max-miss", "fault=0.15", "-o", careful, "--report", tmp_path / "r.html")
     assert re.search(
-        r"^misses of fault +at most \d+\.\d\d% of its rows; others need a probability of fault below", out, re.M
+        r"^misses of fault +at most \d+\.\d\d% of its rows: another class is accepted only where the probability of "
+        r"fault is below",
+        out,
+        re.M,
     )
     misses = answered("evaluate", careful, folder / "later.csv")["misses"]
     assert list(misses) == ["fault"]
@@ -161,7 +164,9 @@ def test_a_limit_of_a_class_that_cannot_be_kept(folder):
     ]
     _, out, err = spoken(*given, "--max-miss", "fault=0.001")
     assert re.search(r"warning: --max-miss fault=0\.001 cannot be guaranteed with \d+ held-out rows of 'fault'", err)
-    assert re.search(r"^misses of fault +none, since rows are accepted as fault only", out, re.M)
+    assert re.search(
+        r"^misses of fault +none: rows are accepted as fault only, since a limit of 0.001 cannot", out, re.M
+    )
     code, _, err = spoken(*given, "--max-miss", "faulty=0.1")
     assert code == DATA
     assert "--max-miss names 'faulty'; the classes are ['fault', 'fine']." in err
@@ -252,3 +257,83 @@ def test_dates_have_the_parts_that_matter(tmp_path):
     answered("predict", tmp_path / "d.lw", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
     p = np.array(read_table(str(tmp_path / "out.csv"))["p_yes"], dtype=float)
     assert p[0] > 0.8 > 0.2 > p[1]
+
+
+# ------------------------------------------------------------------ hints and refusals
+
+
+def test_numbers_that_mark_missing_values_are_named(folder, tmp_path):
+    table = rare(200)
+    table.columns["dose"] = np.where(np.arange(200) % 20 == 0, -999.0, np.abs(table["size"]))
+    table.columns["phone"] = np.random.default_rng(0).permutation(200) + 5_550_000
+    write_table(table.without(["broken", "late", "pain", "site"]), tmp_path / "m.csv")
+    given = ["fit", tmp_path / "m.csv", "--target", "finding", "--kernel", "rbf"]
+    _, _, err = spoken(*given)
+    assert re.search(
+        r"^dose +number +0 .*-999 in 10 rows: if it marks missing values, add --missing -999$", err, re.M
+    )
+    assert re.search(r"^phone +ignore .* a different integer in every row, and the name of an id$", err, re.M)
+    _, _, err = spoken(*given, "--missing", "-999")
+    assert re.search(r"^dose +number +10 +\d+ +1$", err, re.M)
+
+
+def test_a_task_needs_several_rows(folder, tmp_path):
+    table = rare(120)
+    table.columns["case"] = np.array([f"c{k}" for k in range(120)], dtype=object)
+    write_table(table, tmp_path / "c.csv")
+    given = ["fit", tmp_path / "c.csv", "-t", "finding", "--ignore", "broken,late,pain,site", "--kernel", "rbf"]
+    _, _, err = spoken(*given, "--task", "case")
+    assert 'warning: Column "case" has 120 tasks in 120 rows. A task needs several rows' in err
+    _, _, err = spoken(
+        "fit", folder / "known.csv", "-t", "pain", "--task", "site", "--kernel", "rbf", "--centers", "9"
+    )
+    assert "A task needs several rows" not in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--kernel", "precomputed"], "--kernel precomputed: use one of laplace, linear, poly, rbf, sigmoid, a sum"),
+        (["--kernel", "rbf+cubic"], "rbf+cubic"),
+        (["--show-rows"], "--show-rows shows columns in the report: add --report FILE."),
+        (["--threshold", "0.3"], "--threshold is for --labels alone"),
+        (["--by-task"], "--by-task gives every task its own threshold or calibration: it needs --task"),
+        (["--max-error", "0.1", "--cost", "0.1"], "--max-error and --cost exclude each other"),
+        (["--similarity", "learned"], "--similarity relates tasks or labels: it needs --task or --labels."),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_the_table_is_read(options, message):
+    code, _, err = spoken("fit", "no such table.csv", "--target", "finding", *options)
+    assert code == USAGE
+    assert message in err
+
+
+def test_text_among_numbers_says_what_to_type(tmp_path):
+    table = rare(100)
+    size = table["size"].astype(str).astype(object)
+    size[7] = "large"
+    table.columns["size, cm"] = size
+    write_table(table, tmp_path / "t.csv")
+    _, _, err = spoken("fit", tmp_path / "t.csv", "--target", "finding")
+    assert 'add --missing large; or, if these are codes, add --column "size, cm=category".' in err
+
+
+def test_class_shares_of_new_rows(folder, tmp_path):
+    model, out = tmp_path / "s.lw", tmp_path / "s.csv"
+    given = ["fit", folder / "known.csv", "--target", "finding", "--ignore", "broken,late,pain,site"]
+    answered(*given, "--kernel", "rbf", "-o", model)
+    _, _, err = spoken("predict", model, folder / "later.csv", "--class-prior", "estimate", "-o", out)
+    assert re.search(r"^Estimated class shares: fault \d+\.\d%, fine \d+\.\d%\.$", err, re.M)
+    code, _, err = spoken("predict", model, folder / "later.csv", "--class-prior", "fault=0.2", "-o", out)
+    assert code == DATA
+    assert "--class-prior has no share of 'fine': give the share of every class, 0 for a class that" in err
+
+
+def test_effects_of_two_classes_are_those_of_the_rarer_one(folder, tmp_path):
+    given = ["fit", folder / "known.csv", "--target", "finding", "--ignore", "broken,late", "--kernel", "rbf"]
+    lines = answered(*given, "-o", tmp_path / "e.lw", "--report", tmp_path / "e.html")["effects"]["lines"]
+    assert len(lines) > 1
+    assert {line["of"] for line in lines} == {"fault"}
+    page = (tmp_path / "e.html").read_text()
+    assert "leastwise report MODEL TEST.csv" in page
+    assert "write_report(" not in page

@@ -70,12 +70,12 @@ def test_thresholds_of_labels(tmp_path, value, expected):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--kernel", "rbx"], USAGE, "Unknown kernel 'rbx': use one of"),
+        (["--kernel", "rbx"], USAGE, "--kernel rbx: use one of laplace, linear"),
         (["--task", "site", "--similarity", "near"], USAGE, "--similarity near is not known: use one of ['shared', "),
-        (["--similarity", "inputs"], DATA, "--similarity relates tasks or labels: it needs --task or --labels."),
-        (["--max-error", "0.1", "--cost", "0.1"], DATA, "--max-error and --cost exclude each other"),
-        (["--by-task", "--max-error", "0.1"], DATA, "it needs --task"),
-        (["--threshold", "0.3"], DATA, "--threshold is for --labels alone"),
+        (["--similarity", "inputs"], USAGE, "--similarity relates tasks or labels: it needs --task or --labels."),
+        (["--max-error", "0.1", "--cost", "0.1"], USAGE, "--max-error and --cost exclude each other"),
+        (["--by-task", "--max-error", "0.1"], USAGE, "it needs --task"),
+        (["--threshold", "0.3"], USAGE, "--threshold is for --labels alone"),
         (["--threshold", "high"], USAGE, "--threshold high: expected auto or NAME=NUMBER"),
         (["--confidence", "2"], USAGE, "--confidence 2: must be between 0 and 1"),
     ],
@@ -102,7 +102,7 @@ def test_class_shares_of_new_rows(folder):
     rare, names, err = share("--class-prior", "fault=0.05,fine=0.95")
     assert rare < trained - 0.1
     assert "set" not in names
-    assert "Limits of errors are for the class shares of training" in err
+    assert "Limits of errors and prediction sets are for the class shares of training" in err
     assert share("--class-prior", "fault=1", "--class-prior", "fine=19")[0] == rare
     model, new = load(folder / "plain.lw"), read_table(folder / "new.csv")
     X = model.encoder_.transform(new.without(["finding"]))
@@ -229,9 +229,9 @@ def test_drift_is_found_and_has_an_exit_code(folder, tmp_path):
     assert code == DRIFT
     assert "Columns that the model does not use: extra." in err
     shown = {line.split()[1]: line for line in out.splitlines()[2:-2]}
-    assert "24.6% of the rows outside the range of training" in shown["size"]
-    assert "25.0% of the rows with values that did not occur in training (east)" in shown["line"]
-    assert "41.7% of the rows of tasks that did not occur in training (site 9)" in shown["site"]
+    assert "24.6% of the rows are outside the range of training" in shown["size"]
+    assert "25.0% of the rows have values that did not occur in training (east)" in shown["line"]
+    assert "41.7% of the rows belong to tasks that did not occur in training (site 9)" in shown["site"]
     assert "have a novelty p-value of at most 0.05; 5% are expected" in shown["novelty"]
     assert re.search(r"fault [\d.]+% predicted, [\d.]+% in training", shown["finding"])
     assert [name for name, text in shown.items() if " drift " in text] == ["size", "line", "site", "novelty"]

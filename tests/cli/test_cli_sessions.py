@@ -194,12 +194,12 @@ def test_all_places_have_one_calibration_error(tmp_path):
         heldout = model.heldout_
         assert m[name]["value"] == pytest.approx(heldout[name], rel=1e-4, abs=1e-9)
         assert [m[name]["low"], m[name]["high"]] == pytest.approx(heldout[f"{name}_interval"], rel=1e-4, abs=1e-9)
-        shown = re.search(rf"^held-out {re.escape(title)} +(\S+) \((\S+) to (\S+)\)$", out, re.M)
+        shown = re.search(rf"^held-out {re.escape(title)} +(\S+) \(95 % interval (\S+) to (\S+)\)$", out, re.M)
         ends = heldout[f"{name}_interval"]
         assert [float(text) for text in shown.groups()] == pytest.approx([heldout[name], *ends], rel=1e-3, abs=1e-9)
         assert float(shown[3]) > 0
         _, evaluated, _ = spoken("evaluate", tmp_path / "t.lw", tmp_path / "t.csv")
-        assert re.search(rf"^{re.escape(title)} +\S+ \(\S+ to \S+\)$", evaluated, re.M)
+        assert re.search(rf"^{re.escape(title)} +\S+ \(95 % interval \S+ to \S+\)$", evaluated, re.M)
 
 
 # ------------------------------------------------------------------------ unseen sites

@@ -583,7 +583,10 @@ def test_a_table_model_is_unwrapped():
     whole = report_data(model, **given)
     assert whole["baselines"]["note"] is None
     assert [line["column"] for line in whole["effects"]["lines"]] == ["size"]
-    assert {**whole, "baselines": None, "effects": None} == report_data(model.fitted_, **given)
+    alone = report_data(model.fitted_, **given)
+    assert "leastwise check MODEL NEW.csv" in whole["commands"]["shift"]
+    assert "estimate_class_prior" in alone["commands"]["shift"]
+    assert {**whole, "baselines": None, "effects": None, "commands": alone["commands"]} == alone
     with pytest.raises(NotFittedError):
         report_data(TableModel("finding"))
 

@@ -383,7 +383,7 @@ def test_frames(finding):
         ({"target": "finding", "labels": ["hot", "wet"]}, "give either target=, the column to predict, or labels="),
         ({"labels": "hot"}, "labels='hot' must be a list of columns"),
         ({"labels": ["hot", "wet"], "task": "site"}, "labels= cannot be combined with task= or kind="),
-        ({"target": "y"}, "this model uses the column 'y', which the table does not have; the columns are"),
+        ({"target": "y"}, "target= names the column 'y', which the table does not have; the columns are"),
         ({"target": "finding", "task": "finding"}, 'column "finding" has two roles'),
         ({"target": "finding", "kind": "class"}, "kind='class' is unknown"),
         ({"target": "finding", "kind": "numbers"}, 'row 1, column "finding": "'),

@@ -219,7 +219,8 @@ def balanced_thresholds(P: Array, codes: Array, W: Array) -> Array:
     total, macro = sweep.positives.sum(), sweep.f1() / max(1, np.sum(sweep.known))
     if not total > 0:
         return np.full(P.shape[1], 0.5)
-    chosen, best, reached = None, sweep.thresholds.argmax(axis=1), -np.inf
+    chosen = best = np.zeros(P.shape[1], dtype=int)
+    reached = -np.inf
     for _ in range(STEPS):
         hits, given = (sweep.at(A, best).sum() for A in (sweep.hits, sweep.given))
         micro = 2 * hits / (given + total)
@@ -281,7 +282,7 @@ def _sweep(P: Array, codes: Array, W: Array) -> _Sweep:
     before = np.column_stack([np.full(len(p), np.inf), p])
     hits, given = (np.pad(np.cumsum(A, axis=1), ((0, 0), (1, 0))) for A in (q, w))
     thresholds = np.column_stack([first, lower[:, 1:]])
-    return _Sweep(thresholds, before > lower, hits, given, hits[:, -1], known.any(axis=0))
+    return _Sweep(thresholds, before > lower, hits, given, hits[:, -1], np.asarray(known.any(axis=0)))
 
 
 def _soft(p: Array, true: Array, w: Array) -> Array:

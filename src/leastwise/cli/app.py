@@ -117,15 +117,20 @@ def fit(
         str | None, option(help="A column of sample weights.", metavar="COLUMN", panel=LEARNING)
     ] = None,
     centers: Annotated[
-        int | None, option(help="Number of centers; default: by the number of rows.", metavar="N", panel=LEARNING)
+        int | None,
+        option(help="Number of kernel centres; default: by the rows.", metavar="N", panel=LEARNING),
     ] = None,
     time_limit: Annotated[
         str | None,
-        option(help="Time for training, about: 90, 10m or 2h; default: none.", metavar="TIME", panel=LEARNING),
+        option(
+            help="Limit of the training time, about: 90, 10m or 2h; default: none.",
+            metavar="TIME",
+            panel=LEARNING,
+        ),
     ] = None,
     memory_limit: Annotated[
         str | None,
-        option(help="Memory for training: 4GB; default: what is free.", metavar="SIZE", panel=LEARNING),
+        option(help="Limit of the memory for training: 4GB; default: what is free.", metavar="SIZE", panel=LEARNING),
     ] = None,
     seed: Annotated[int, option(help="Seed of the random numbers.", metavar="N", panel=LEARNING)] = 0,
     kernel: Annotated[
@@ -137,7 +142,7 @@ def fit(
     similarity: Annotated[
         str | None,
         option(
-            help="Which tasks share: shared, learned, correlation, inputs; or labels: correlation, ...",
+            help="How tasks are related: shared, learned, correlation, inputs; or labels: correlation, ...",
             metavar="NAME",
             panel=LEARNING,
         ),
@@ -198,8 +203,7 @@ def fit(
 ) -> None:
     """Train on a table with a target column, tune and calibrate, and write a model file.
 
-    Categories are one-hot encoded, numbers standardised, missing values imputed and marked; the model file keeps the
-    encoding for new tables.
+    Categories, dates and missing values need no preparation. The model file stores how the columns are read.
 
     Example: leastwise fit cases.csv --target finding --task site --max-error 0.01 -o cases.lw
     """

@@ -23,13 +23,13 @@ from leastwise.cli.output import Output, UsageError, show_data, show_model
 from leastwise.estimators.checks import choose
 from leastwise.model_selection.search import checkpointing
 from leastwise.persistence import save
-from leastwise.problem.kernels import resolve_kernel
+from leastwise.problem.kernels import KERNELS, resolve_kernel
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS, ColumnKind
 from leastwise.tables.linear import baseline_note
-from leastwise.tables.prepare import Roles
+from leastwise.tables.prepare import Roles, check_parameters
 from leastwise.utils.resources import memory_limit as limited_memory
 
 #: Options of the table's reader.
@@ -55,6 +55,8 @@ def run(
         check_output(file, data)
     if report is not None and same_file(report, path):
         raise UsageError(f"{path} is both the model file and the report: choose another name for one of them.")
+    if show_rows and report is None:
+        raise UsageError("--show-rows shows columns in the report: add --report FILE.")
     reader_options = {name: options.pop(name) for name in READER_OPTIONS}
     model, started = _make_model(**options), time.monotonic()
     table = open_table(output, data, **reader_options)
@@ -152,15 +154,24 @@ def _make_model(
         **parameters,
     )
     try:
-        Roles.of(model)
-        if parameters["kernel"] not in (None, "auto"):
-            resolve_kernel(parameters["kernel"])
+        check_parameters(model, Roles.of(model))
+        _check_kernel(parameters["kernel"])
         if parameters["similarity"] is not None:
             known = LABEL_SIMILARITIES if labels else ("shared", *TASK_SIMILARITIES)
             choose("similarity", parameters["similarity"], known)
     except ValueError as error:
         raise UsageError(str(error)) from None
     return model
+
+
+def _check_kernel(name: str | None) -> None:
+    """Refuse the name of a kernel that is unknown, or that a table has no use for."""
+    if name in (None, "auto"):
+        return
+    known = [kernel for kernel in sorted(KERNELS) if kernel != "precomputed"]
+    if "+" not in name and name not in known:
+        raise UsageError(f"--kernel {name}: use one of {', '.join(known)}, a sum such as rbf+linear, or auto.")
+    resolve_kernel(name)
 
 
 def _threshold(values: list[str] | None) -> Any:

@@ -51,7 +51,8 @@ def check(output: Output, *, model: Path, data: str, tolerance: float, **reader_
         f"{data} compared with the training rows of {model}", ["check", "name", "distance", "", "note"], rows
     )
     if found["drift"]:
-        output.print(f"Drift in {len(found['drift'])} of {len(rows)} checks: {', '.join(found['drift'])}.")
+        names = ", ".join(f'"{name}"' if "," in name else name for name in found["drift"])
+        output.print(f"Drift in {len(found['drift'])} of {len(rows)} checks: {names}.")
         output.code = DRIFT
     else:
         output.print(f"No drift in {len(rows)} checks.")

@@ -64,6 +64,10 @@ _MISS_LIMIT = re.compile(r"""max_miss\[(?:'([^']*)'|"([^"]*)"|([\w.]+))\]=""")
 _IN_PYTHON = re.compile("fit_stream|float32|LEASTWISE_MEMORY|solver='auto'")
 
 
+#: Advice on a column of codes, and the name of the column.
+_CODES = re.compile(r"""((?<=column ")([^"]*)".* if these are codes, )set the kind of the column to 'category'""")
+
+
 class UsageError(Exception):
     """Invalid options, or options that exclude each other."""
 
@@ -73,7 +77,7 @@ def explain(error: BaseException, source: str = "") -> tuple[int, str]:
     code, message = _classify(error)
     if code == BUG:
         return code, message
-    message = " ".join(with_option_names(message).split())
+    message = " ".join(with_option_names(_CODES.sub(r'\1add --column "\2=category"', message)).split())
     return code, f"{source}: {message}" if code == DATA and source and source not in message else message
 
 
@@ -283,7 +287,7 @@ def _remaining(expected: float, bar: bool) -> list[Any]:
         """The expected time less the elapsed time."""
 
         def render(self, task: Any) -> Text:
-            return Text(time_left(expected, task.elapsed or 0.0))
+            return Text(time_left(expected, task.elapsed or 0.0) + ",")
 
     whole = Column(no_wrap=True)
     return [*([Bar(table_column=whole)] if bar else []), TimeLeft(table_column=whole)]
@@ -323,7 +327,9 @@ def _width(stream: Any) -> int | None:
 
 
 def as_text(value: Any) -> str:
-    """Format a cell: floats with four significant digits, NaN as a dash, None as an empty cell."""
+    """Format a cell: floats with four significant digits, integers with commas, NaN as a dash, None as nothing."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
     if isinstance(value, Real) and not isinstance(value, int):
         if math.isnan(value):
             return "-"
@@ -354,7 +360,7 @@ def label(score: str) -> str:
 def score_text(scores: dict[str, Any], name: str) -> str:
     """A score, with its interval where there is one."""
     ends = scores.get(f"{name}_interval")
-    return as_text(scores[name]) + (f" ({as_text(ends[0])} to {as_text(ends[1])})" if ends else "")
+    return as_text(scores[name]) + (f" (95 % interval {as_text(ends[0])} to {as_text(ends[1])})" if ends else "")
 
 
 def show_data(output: Output, found: dict[str, Any]) -> None:
@@ -382,7 +388,10 @@ def plan_text(plan: dict[str, Any]) -> str:
 def show_columns(output: Output, columns: list[dict[str, Any]], stderr: bool) -> None:
     """Print the columns of the table; of a wide table the first ones, and the others counted by kind."""
     width = (output.stderr if stderr else output.stdout).width - BESIDE_NAME
-    rows = [[_shorten(name, width), *rest] for name, *rest in (column.values() for column in columns[:MAX_COLUMNS])]
+    rows = [
+        [_shorten(name, width), *rest, with_option_names(note)]
+        for name, *rest, note in (column.values() for column in columns[:MAX_COLUMNS])
+    ]
     output.table("Columns", list(columns[0]), rows, stderr=stderr)
     others = Counter(column["kind"] for column in columns[MAX_COLUMNS:])
     if others:
@@ -406,13 +415,14 @@ def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] =
     """Print the target, the hyperparameters and the held-out scores, and those notes that ``notes`` selects."""
     summary = model.summary()
     chosen = ", ".join(f"{name} {as_text(value)}" for name, value in summary["chosen"].items() if value is not None)
+    kernel = f"{summary['kernel']} kernel, " if summary["kernel"] else ""
     rows = [
         ["target", _target(summary)],
         ["training data", f"{summary['rows']:,} rows, {len(summary['features'])} features"],
-        ["model", f"{summary['model']}: {chosen}"],
+        ["model", f"{summary['model']}: {kernel}{chosen}"],
     ]
     if summary.get("tasks"):
-        rows.append(["tasks", f"{len(summary['tasks'])} ({summary['task']})"])
+        rows.append(["tasks", f"{len(summary['tasks']):,} ({summary['task']})"])
     scores = summary["heldout"]
     rows += [[f"held-out {label(name)}", score_text(scores, name)] for name in scores if _is_number(scores[name])]
     rows += _baseline_rows(summary)
@@ -437,6 +447,8 @@ def _decision_rows(rule: dict[str, Any] | None) -> list[list[str]]:
     """Rows for the rule of acceptance, the held-out rows that it accepts, and the limits of classes."""
     if rule is None:
         return []
+    if rule["threshold"] is None:
+        return [["accepts", NOTHING]]
     return [*_accepted_rows(rule), *(_miss_row(name, found) for name, found in rule["misses"].items())]
 
 
@@ -444,12 +456,14 @@ def _miss_row(name: str, found: dict[str, float]) -> list[str]:
     """The limit of missed rows of a class, and the probability at which it is kept."""
     what = f"misses of {name}"
     if found["level"] == 0:
-        return [what, f"none, since rows are accepted as {name} only: {found['limit']:.3g} cannot be guaranteed"]
+        limit = f"{found['limit']:.3g}"
+        return [what, f"none: rows are accepted as {name} only, since a limit of {limit} cannot be guaranteed"]
     if found["level"] is None:
         return [what, f"at most {found['bound']:.2%} of its rows"]
     return [
         what,
-        f"at most {found['bound']:.2%} of its rows; others need a probability of {name} below {found['level']:.3g}",
+        f"at most {found['bound']:.2%} of its rows: another class is accepted only where the probability of {name} "
+        f"is below {found['level']:.3g}",
     ]
 
 
@@ -461,8 +475,6 @@ def _accepted_rows(rule: dict[str, Any]) -> list[list[str]]:
             return [["accepts", NOTHING]]
         some = f"; nothing for {open_labels} of {len(rule['threshold'])} labels" if open_labels else ""
         return [["accepts", f"by a threshold for each label{some}"]]
-    if rule["threshold"] is None:
-        return [["accepts", NOTHING]]
     if not rule["coverage"]:
         return [["accepts", f"confidence of at least {rule['threshold']:.3f}, which no held-out row has"]]
     bound = f", at most {rule['error_bound']:.2%} of them wrong" if _is_number(rule["error_bound"]) else ""

@@ -303,10 +303,14 @@ class Scaled(Linear):
 
     def pairs(self, X: Any, Y: Any) -> Array:
         if self.origin is not None:
-            origin, same = to_namespace(self.origin, X), X is Y
-            X, Y = X - origin, None if same else to_namespace(Y, X) - origin
-            Y = X if same else Y
+            rows = self._centred(X)
+            X, Y = rows, rows if X is Y else self._centred(to_namespace(Y, X))
         return inner_products(X, Y) / scalar(self.height, X)
+
+    def _centred(self, X: Any) -> Array:
+        """Rows without the mean of the training rows; sparse ones become dense."""
+        X = X.toarray() if sparse.issparse(X) else X
+        return X - to_namespace(self.origin, X)
 
     def directions(self, d: int, dtype: Any) -> Array:
         shift = 0 if self.origin is None else self.origin

@@ -36,6 +36,8 @@ from leastwise.report.tables import (
     uncertain_rows,
 )
 from leastwise.report.thresholds import threshold_data
+from leastwise.tables import TableModel
+from leastwise.tables.evaluation import kernel_name
 
 #: Colours of the search reach from the best score to the score that this share of the points reaches.
 COLOUR_REACH = 0.75
@@ -43,6 +45,21 @@ COLOUR_REACH = 0.75
 MAX_CELLS = 900
 #: Number of feature weights among the facts.
 MAX_WEIGHTS = 8
+#: How to go on, with an estimator in Python.
+CALLS = {
+    "report": "write_report(model, path, X=X_test, y=y_test)",
+    "limit": "Abstaining(max_error=...)",
+    "shift": "leastwise.estimate_class_prior estimates new class shares; in_domain() and novelty_pvalue() measure "
+    "the distance of a row from the training rows.",
+}
+#: How to go on, with a model of a table.
+COMMANDS = {
+    "report": "leastwise report MODEL TEST.csv",
+    "limit": "leastwise fit --max-error",
+    "shift": "leastwise check MODEL NEW.csv compares new rows with those of training. leastwise predict estimates "
+    "new class shares with --class-prior estimate; its columns in_domain and novelty measure the distance of a row "
+    "from the training rows.",
+}
 HYPERPARAMETERS = (("sigma", "kernel width"), ("alpha", "ridge"), ("sharing", "0 independent, 1 pooled"))
 
 
@@ -93,6 +110,7 @@ def report_data(
         "facts": _facts(subject, trained, now),
         "selection": _selection(subject),
         "similarity": similarity(subject),
+        "commands": COMMANDS if isinstance(model, TableModel) else CALLS,
         "baselines": baselines_table(model),
         "effects": effects(model),
     }
@@ -157,8 +175,7 @@ def _facts(subject: Subject, trained: Any, now: datetime | None) -> list[list[st
 
 def _input_facts(model: Any, names: Sequence[str] | None) -> list[list[str]]:
     """Kernel, scale, and the columns with the largest feature weights."""
-    kernel = type(model.kernel_.ruler).__name__ if model.kernel == "auto" else clean(model.kernel)
-    facts = [["Kernel", kernel]]
+    facts = [["Kernel", clean(kernel_name(model))]]
     if model.scale_ is not None:
         facts.append(["Scale of the columns", model.scale_])
     weights = named_feature_weights(model, names)
@@ -204,7 +221,8 @@ def _settings(model: Any) -> list[list[str]]:
     other = [
         f"{name}={clean(repr(value), 60)}"
         for name, value in model.get_params(deep=False).items()
-        if type(value) is not type(defaults.get(name)) or repr(value) != repr(defaults.get(name))
+        if name != "categories"
+        and (type(value) is not type(defaults.get(name)) or repr(value) != repr(defaults.get(name)))
     ]
     return [["Settings", ", ".join(other)]] if other else []
 

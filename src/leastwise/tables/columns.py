@@ -29,9 +29,11 @@ COUNTED = 10
 #: Columns that pandas adds for the index of a frame.
 _INDEX_NAME = re.compile(r"__index_level_\d+__|Unnamed: 0(\.\d+)*")
 #: Last words of names of ids.
-ID_WORDS = frozenset(
+ID_WORDS = {"phone", "telephone", "fax"} | frozenset(
     ("id", "ids", "idx", "index", "key", "code", "nr", "no", "mrn", "ssn", "uid", "uuid", "guid", "barcode", "serial")
 )
+#: Numbers that often stand for missing values, if they are far from all others.
+_PLACEHOLDERS = frozenset(sign * (10**digits - 1) for digits in range(2, 7) for sign in (1, -1))
 #: The name that the reader of text files gives to a first column without one, such as an index that pandas wrote.
 _FIRST_UNNAMED = "unnamed_1"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -345,9 +347,25 @@ def fit_column(
     parts = np.where(np.isnan(values), fill, values) / size
     mean, scale = float(parts.mean() * size), float(parts.std() * size)
     cycles = useful_parts(values, y) if found.kind == "date" else ()
-    note = "; ".join(filter(None, [found.note, " and ".join(cycles) + " too" if cycles else ""]))
+    marks = _placeholder_text(known) if found.kind == "number" else ""
+    note = "; ".join(filter(None, [found.note, " and ".join(cycles) + " too" if cycles else "", marks]))
     made = Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=note, format=found.format)
     return replace(made, parts=cycles)
+
+
+def _placeholder_text(known: Array) -> str:
+    """A hint at a repeated number such as -999 that is farther from all others than these are from each other."""
+    for extreme in (known.min(), known.max()):
+        others = known[known != extreme]
+        repeated = len(known) - len(others) > 1 and len(others)
+        if repeated and extreme in _PLACEHOLDERS and np.abs(others - extreme).min() > max(np.ptp(others), 1):
+            count = len(known) - len(others)
+            return f"{extreme:.0f} in {count} rows: if it marks missing values, add missing={extreme:.0f}"
+    return ""
+
+
+def _pooled_text(count: int) -> str:
+    return f"{count} rare value{'s' * (count > 1)} pooled as (other)" if count else ""
 
 
 def _fit_category(table: Table, name: str, why: str, max_categories: int, min_share: float) -> Column:
@@ -358,7 +376,7 @@ def _fit_category(table: Table, name: str, why: str, max_categories: int, min_sh
     kept = tuple(sorted(value for value in frequent if counts[value] >= enough))
     pooled, missing = tuple(sorted(set(counts) - set(kept))), len(table) - len(texts)
     if len(counts) > 1 and kept:
-        note = "; ".join(filter(None, [why, f"{len(pooled)} rare values pooled as (other)" if pooled else ""]))
+        note = "; ".join(filter(None, [why, _pooled_text(len(pooled))]))
         return Column(name, "category", missing, len(counts), categories=kept, pooled=pooled, note=note)
     note = "constant" if len(counts) == 1 else f"{len(counts)} values, all of them rare" if texts else "no values"
     return Column(name, "category" if missing and texts else "ignore", missing, len(counts), note=note)

@@ -48,7 +48,13 @@ def read_class_prior(model: Any, given: Any, X: Array, params: dict[str, Any]) -
     if model.kind_ == "labels":
         return dict(given)
     shares = {str(name): share for name, share in given.items()}
-    return {c: shares[text_of(c)] for c in model.classes_.tolist() if text_of(c) in shares}
+    lacking = [name for name in names if name not in shares]
+    if lacking:
+        raise TableError(
+            f"class_prior= has no share of {', '.join(map(repr, lacking[:10]))}: give the share of every class, 0 "
+            "for a class that no longer occurs."
+        )
+    return {c: shares[text_of(c)] for c in model.classes_.tolist()}
 
 
 # --------------------------------------------------------------------- training rows
@@ -78,9 +84,7 @@ def _edges(values: Array) -> list[float]:
     known = values[~np.isnan(values)]
     if not len(known):
         return []
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # deciles between the largest numbers overflow, and are left out
+    with np.errstate(over="ignore", invalid="ignore"):  # deciles of the largest numbers overflow and are left out
         ends = np.array([known.min(), *np.quantile(known, DECILES), known.max()])
     return np.unique(ends[np.isfinite(ends)]).tolist()
 
@@ -170,11 +174,11 @@ def _column_line(model: Any, table: Table, column: Column, reference: dict[str, 
         return _broken("column", column.name, str(error))
     notes = []
     if column.kind in ("number", "date"):
-        notes.append(_share_text(new[0] + new[-2], "outside the range of training"))
+        notes.append(_share_text(new[0] + new[-2], "are outside the range of training"))
     elif column.kind == "category" and new[-2]:
         known = {*column.categories, *column.pooled, None}
         unseen = list(dict.fromkeys(text for text in text_cells(table[column.name]) if text not in known))
-        notes.append(_share_text(new[-2], f"with values that did not occur in training ({_some(unseen)})"))
+        notes.append(_share_text(new[-2], f"have values that did not occur in training ({_some(unseen)})"))
     if abs(new[-1] - trained[-1]) > 0.01:
         notes.append(f"{new[-1]:.1%} missing, {trained[-1]:.1%} in training")
     note = "; ".join(filter(None, notes))
@@ -187,7 +191,7 @@ def _task_line(model: Any, table: Table, name: str, reference: dict[str, Any]) -
     tasks, known = task_ids(table, name), model._inner.tasks_
     new = _task_shares(tasks, known)
     unseen = list(dict.fromkeys(tasks[~np.isin(tasks, known)].tolist()))
-    note = _share_text(new[-1], f"of tasks that did not occur in training ({_some(unseen)})")
+    note = _share_text(new[-1], f"belong to tasks that did not occur in training ({_some(unseen)})")
     return _line("task", name, np.array(reference["tasks"]), new, model.n_rows_, len(table), note)
 
 

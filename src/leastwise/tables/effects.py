@@ -84,6 +84,8 @@ def _line(model: Any, used: Table, table: Table, tasks: Array | None, column: Co
     if model.kind_ != "numbers":
         names = [text_of(c) for c in (model.labels if model.kind_ == "labels" else model.classes_)]
         shown = int(np.argmax(np.ptp(means, axis=0)))
+        if len(names) == 2 and model.kind_ == "classes":  # both change alike: the rarer one, for all columns
+            shown = int(np.argmin(model.baseline_))
         name = names[shown]
     return {"column": column.name, "kind": column.kind, "of": name, "at": at, "value": means[:, shown].tolist()}
 

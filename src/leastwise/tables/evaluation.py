@@ -13,6 +13,7 @@ import numpy as np
 from leastwise.metrics.label_report import label_report
 from leastwise.metrics.probabilities import brier_score, class_log_losses, task_auc
 from leastwise.metrics.reliability import calibration_errors
+from leastwise.problem.kernels import KERNELS
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import object_column
 from leastwise.tables.columns import values_of
@@ -393,6 +394,7 @@ def summarize_model(model: Any) -> dict[str, Any]:
         "target": model.target or list(model.labels),
         "task": model.task,
         "model": type(inner).__name__,
+        "kernel": kernel_name(inner),
         "rows": model.n_rows_,
         "left_out": model.left_out_,
         "features": model.encoder_.get_feature_names_out().tolist(),
@@ -414,6 +416,16 @@ def summarize_model(model: Any) -> dict[str, Any]:
         summary["decisions"] |= {name: getattr(model, name) for name in ("max_error", "min_confidence", "cost")}
         summary["decisions"]["misses"] = miss_limits_of(model)
     return json_values(summary)
+
+
+def kernel_name(model: Any) -> str | None:
+    """The kernel that was given or chosen; None for other estimators."""
+    if not hasattr(model, "kernel_"):
+        return None
+    if model.kernel != "auto":
+        return text_of(model.kernel)
+    ruler = type(model.kernel_.ruler)
+    return next((name for name, kernel in KERNELS.items() if kernel is ruler), ruler.__name__)
 
 
 def json_values(value: Any) -> Any:

@@ -56,7 +56,7 @@ from leastwise.tables.prepare import (
     task_ids,
     unseen_task_notes,
 )
-from leastwise.tables.table import Array, Table
+from leastwise.tables.table import Array, Table, text_of
 from leastwise.utils.unwrap import core, fit_inside, inner_model, layers, split_params
 
 
@@ -423,12 +423,20 @@ class TableModel(BaseEstimator):
         make = {"classes": predict_classes, "labels": predict_labels, "numbers": predict_numbers}[self.kind_]
         prior = read_class_prior(self, class_prior, encoded.X, params)
         if prior is not None:
+            if isinstance(class_prior, str) and class_prior == "estimate":
+                notes.append(f"Estimated class shares: {self._shares_text(prior)}.")
             notes.append(
-                "Limits of errors are for the class shares of training, and so are sets, which are left out."
+                "Limits of errors and prediction sets are for the class shares of training: there are no sets, and "
+                "the limits may not be kept."
             )
         novelty = novelty_pvalues(self, encoded.X)
         made = make(self, encoded.X, params, {} if prior is None else {"class_prior": prior})
         return replace(made, novelty=novelty, notes=tuple(notes), tasks=params.get("tasks"), known_task=known)
+
+    def _shares_text(self, shares: Any) -> str:
+        """Shares of the classes, or of the labels."""
+        names = list(self.labels or ()) if self.kind_ == "labels" else [text_of(c) for c in self.classes_]
+        return ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
 
     def predict_table(self, table: Any, strict: bool = False, class_prior: Any = None) -> Table:
         """Predictions, one row for each row.

@@ -68,12 +68,17 @@ class Roles:
         """True if group="duplicates" is a request, not a column: equal rows are held out together."""
         return self.group == "duplicates" and self.group not in table.columns
 
+    def _named(self, role: str) -> list[str]:
+        value = getattr(self, role)
+        return value if isinstance(value, list) else [value]
+
     def check(self, table: Table) -> None:
         """All columns exist, none has two roles, and labels do not collide with columns of predictions."""
         named = [name for name in self.all if name != self.group or not self.by_duplicates(table)]
-        absent = [name for name in named if name not in table.columns]
-        if absent:
-            raise table.missing_error(absent, "this model uses")
+        for role in ("target", "labels", "task", "group", "weight", "ids"):
+            absent = [name for name in self._named(role) if name in named and name not in table.columns]
+            if absent:
+                raise table.missing_error(absent, f"{role.removesuffix('s') if role == 'ids' else role}= names")
         different = [name for name in self.all if name != self.group]  # a task may be the group too
         double = next((name for name in different if different.count(name) > 1), None)
         if double is not None or self.group in (self.target, *self.labels):
@@ -323,7 +328,8 @@ def prepare(model: Any, table: Table) -> Prepared:
     roles = Roles.of(model)
     roles.check(table)
     target = read_labels(table, roles.labels) if roles.labels else read_target(table, roles.target, model.kind)
-    _check_decisions(model, target.kind, roles)
+    check_parameters(model, roles)
+    _check_kind(model, target.kind, roles)
     if model.bounds is not None:
         _check_bounds(table, roles.target, target, model.bounds)
     used, target, left_out = complete(table, target, roles.task, roles.weight)
@@ -334,6 +340,7 @@ def prepare(model: Any, table: Table) -> Prepared:
         params["groups"] = roles.group if roles.by_duplicates(used) else group_numbers(used, roles.group)
     if roles.task:
         params["tasks"] = task_ids(used, roles.task)
+        _warn_single_tasks(params["tasks"], roles.task)
     inputs = table.without(roles.all)
     if not inputs.names:
         raise TableError("there is no input column: all columns are the target or have another role.")
@@ -374,6 +381,18 @@ def _warn_single_rows(y: Array, name: str) -> None:
         )
 
 
+def _warn_single_tasks(tasks: Array, name: str) -> None:
+    """Warn if most rows have a task of their own."""
+    n_tasks = len(set(tasks.tolist()))
+    if n_tasks > len(tasks) / 2:
+        warnings.warn(
+            f'Column "{name}" has {n_tasks:,} tasks in {len(tasks):,} rows. A task needs several rows: if this is an '
+            "id of rows, ignore it and choose another column as the task.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def _check_bounds(table: Table, name: str, target: Target, bounds: Any) -> None:
     """Refuse a target outside of its bounds; the error names the first such cell."""
     try:
@@ -388,10 +407,8 @@ def _check_bounds(table: Table, name: str, target: Target, bounds: Any) -> None:
         raise table.error(row, name, f"{value:g} is outside of the bounds, {ends[0]:g} and {ends[1]:g}.")
 
 
-def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
-    """Refuse parameters that do not suit the target, or each other."""
-    if not 0 < model.coverage < 1:
-        raise TableError(f"coverage={model.coverage!r} must be a number above 0 and below 1, such as 0.9.")
+def _check_kind(model: Any, kind: str, roles: Roles) -> None:
+    """Refuse parameters that do not suit the kind of target."""
     rules = [name for name in RULES if getattr(model, name) is not None]
     if kind == "numbers" and (rules or model.max_miss or model.recalibrate):
         raise TableError(
@@ -400,6 +417,13 @@ def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
         )
     if kind != "numbers" and model.bounds is not None:
         raise TableError("bounds= is for numbers: this target is of classes or labels.")
+
+
+def check_parameters(model: Any, roles: Roles) -> None:
+    """Refuse parameters that do not suit each other or the roles of the columns."""
+    if not 0 < model.coverage < 1:
+        raise TableError(f"coverage={model.coverage!r} must be a number above 0 and below 1, such as 0.9.")
+    rules = [name for name in RULES if getattr(model, name) is not None]
     if len(rules) > 1:
         raise TableError(f"{rules[0]}= and {rules[1]}= exclude each other: give one of them.")
     if model.by_task and not (roles.task and (rules or model.recalibrate)):
@@ -407,7 +431,7 @@ def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
             f"by_task=True gives every task its own threshold or calibration: it needs task=, and one of "
             f"{', '.join(f'{name}=' for name in RULES)} or recalibrate=True."
         )
-    if model.threshold is not None and kind != "labels":
+    if model.threshold is not None and not roles.labels:
         raise TableError("threshold= is for labels= alone; classes have min_confidence=, which sets rows aside.")
     if model.similarity is not None and not (roles.task or roles.labels):
         raise TableError("similarity= relates tasks or labels: it needs task= or labels=.")

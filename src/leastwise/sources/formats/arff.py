@@ -14,6 +14,7 @@ import numpy as np
 
 from leastwise.sources.blocks import StreamError, error_at
 from leastwise.sources.formats.cells import TextColumns, object_column
+from leastwise.utils.resources import available_memory, human
 
 NUMERIC = ("numeric", "real", "integer")
 #: A quoted text, a comment, a brace, a word, or a quote that is not closed.
@@ -145,7 +146,12 @@ def read_arff(text: str, source: str) -> TextColumns:
     """A file as columns of text; nominal attributes are declared as categories."""
     lines = tokenize(text.split("\n"), source)
     _, attributes = read_header(lines, source)
-    rows = list(read_rows(lines, len(attributes)))
+    rows, limit = [], available_memory() // 4
+    for row in read_rows(lines, len(attributes)):
+        rows.append(row)
+        if 8 * len(rows) * len(attributes) > limit:  # a sparse row of two characters stands for all attributes
+            size = f"{len(rows)} rows of {len(attributes)} attributes exceed {human(limit)}"
+            raise error_at(f"{size}, too much for the available memory.", source, line=row.line)
     if not rows:
         raise StreamError(f"{source}: there are no rows after @data.")
     columns = {a.name: object_column([row.cells.get(j, a.default) for row in rows]) for j, a in enumerate(attributes)}

@@ -149,18 +149,30 @@ class ParquetReader:
 
 def read_arrow(format: str, path: str, data: bytes | None = None) -> Any:
     """A whole file as a table of pyarrow."""
-    pa = frames("pyarrow")
-    if format == "arrow":
-        reader = ArrowReader(path, data)
-        return pa.Table.from_batches(list(reader.batches()), schema=reader.schema)
-    parquet, batches, limit = ParquetReader(path, data), [], available_memory() // 8
-    for batch in parquet.batches(rows=2**12):
-        batches.append(batch)
-        limit -= batch.nbytes
-        if limit < 0:  # a few bytes may stand for many rows
-            most = human(available_memory() // 8)
-            raise error_at(f"the decompressed table exceeds {most}, too much for the available memory.", path)
-    return pa.Table.from_batches(batches, schema=parquet.schema)
+    reader: Any = ArrowReader(path, data) if format == "arrow" else ParquetReader(path, data)
+    batches = reader.batches() if format == "arrow" else reader.batches(rows=2**12)
+    return frames("pyarrow").Table.from_batches(list(_bounded(batches, path)), schema=reader.schema)
+
+
+def _bounded(batches: Iterator[Any], path: str) -> Iterator[Any]:
+    """Batches up to a limit of memory: a few bytes may stand for many rows."""
+    left = limit = available_memory() // 8
+    for batch in batches:
+        left -= _unpacked_bytes(batch)
+        if left < 0:
+            raise error_at(f"the decompressed table exceeds {human(limit)}, too much for the available memory.", path)
+        yield batch
+
+
+def _unpacked_bytes(batch: Any) -> int:
+    """Bytes of a batch as arrays: a cell takes at least eight, and dictionaries are replaced by their values."""
+    types, compute = frames("pyarrow.types"), frames("pyarrow.compute")
+    size = batch.nbytes + 8 * batch.num_rows * batch.num_columns
+    for column in batch.columns:
+        if types.is_dictionary(column.type) and types.is_string(column.type.value_type):
+            lengths = compute.binary_length(column.dictionary).cast("int64")
+            size += compute.sum(lengths.take(column.indices)).as_py() or 0
+    return size
 
 
 def write_arrow(columns: dict[str, Array], format: str) -> bytes:

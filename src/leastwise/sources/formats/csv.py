@@ -222,7 +222,12 @@ def _table_names(first: Record, source: str) -> tuple[list[str], list[str]]:
         header_names(Record(first.line, names), source)  # a column is called unnamed_1 beside one without a name
     if not all(given):
         places = [j for j, name in enumerate(given, start=1) if not name]
-        notes.append(f"Columns without a name are called unnamed_{places[0]} and so on ({len(places)} of them).")
+        name, count = f"unnamed_{places[0]}", len(places)
+        notes.append(
+            f"A column without a name is called {name}."
+            if count == 1
+            else f"{count} columns without a name are called {name} and so on, by their position."
+        )
     if all(map(looks_numeric, given)):
         notes.append(
             f"Line {first.line} contains numbers, which are used as column names; if it is data, set header=False."

@@ -21,6 +21,7 @@ SCRIPTS = (
     "search_plans",
     "jobs",
     "raw_tables",
+    "kernel_families",
     "calibrated_peers",
     "recalibration",
     "noise",

@@ -210,17 +210,46 @@ def report(found: Sequence[dict[str, Any]], reference: str, show: Show = print_t
 # ----------------------------------------------- held-out losses and those of new rows
 
 
-def heldout_ratios(records: Sequence[dict[str, Any]], method: str, size: str) -> dict[str, float]:
-    """For each set, the held-out loss divided by that of the test rows, both averaged over the draws."""
-    pairs: dict[str, list[tuple[float, float]]] = {}
+@dataclass(frozen=True)
+class HeldOutLoss:
+    """A held-out loss compared with that of new rows, both averaged over draws.
+
+    Attributes
+    ----------
+    ratio : float
+        Held-out loss divided by the loss of new rows.
+    errors : float
+        Their difference in units of its standard error, from the losses of the rows; NaN if these were not recorded.
+    """
+
+    ratio: float
+    errors: float
+
+    @property
+    def far(self) -> bool:
+        """True if the two differ by more than a quarter."""
+        return abs(self.ratio - 1) > 0.25
+
+
+def heldout_losses(records: Sequence[dict[str, Any]], method: str, size: str) -> dict[str, HeldOutLoss]:
+    """The comparison for each set."""
+    pairs: dict[str, list[tuple[float, float, float]]] = {}
     for r in records:
         if r["method"] == method and r["size"] == size and r["status"] == "ok":
             if "heldout_log_loss" in r:
-                pairs.setdefault(r["set"], []).append((r["heldout_log_loss"], r["log_loss"]))
+                error = float(np.hypot(r.get("heldout_error", np.nan), r.get("log_loss_error", np.nan)))
+                pairs.setdefault(r["set"], []).append((r["heldout_log_loss"], r["log_loss"], error))
             elif "heldout_rmse" in r:
-                pairs.setdefault(r["set"], []).append((r["heldout_rmse"], r["rmse"]))
-    means = {name: np.maximum(np.mean(found, axis=0), FLOOR) for name, found in pairs.items()}
-    return {name: float(held / new) for name, (held, new) in means.items()}
+                pairs.setdefault(r["set"], []).append((r["heldout_rmse"], r["rmse"], np.nan))
+    return {name: compared_heldout(np.array(found)) for name, found in pairs.items()}
+
+
+def compared_heldout(found: Array) -> HeldOutLoss:
+    """From held-out losses, losses of new rows and standard errors of their differences, one row for each draw."""
+    held, new = found[:, :2].mean(axis=0)
+    error = float(np.sqrt(np.sum(found[:, 2] ** 2))) / len(found)
+    ratio = float(max(held, FLOOR) / max(new, FLOOR))
+    return HeldOutLoss(ratio, float((held - new) / error) if error > 0 else float("nan"))
 
 
 def report_heldout(
@@ -230,10 +259,10 @@ def report_heldout(
     rows = []
     for method in methods:
         for size in sizes:
-            ratios = heldout_ratios(records, method, size)
-            if ratios:
-                values = np.array(list(ratios.values()))
-                far = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if abs(ratio - 1) > 0.25]
+            found = heldout_losses(records, method, size)
+            if found:
+                values = np.array([f.ratio for f in found.values()])
+                far = [f"{name} {f.ratio:.2f} ({f.errors:+.1f} errors)" for name, f in found.items() if f.far]
                 rows.append([method, size, len(values), values.mean(), np.median(values), ", ".join(far)])
     if rows:
         header = ["method", "size", "sets", "mean ratio", "median", "sets off by more than 25 %"]

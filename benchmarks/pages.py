@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks import _page_costs, _page_methods, _page_peers, _page_speed, _promises, input_choices
 from benchmarks._common import RESULTS
 from benchmarks._page_format import NONE, best, results, table
-from benchmarks._ranks import summary
+from benchmarks._ranks import heldout_losses, summary
 from benchmarks._table_methods import ABLATIONS, CENTERS, CLASSIFIERS, REGRESSORS
 from benchmarks.raw_tables import SIZES, read_records
 from papers.overview import overview
@@ -74,6 +74,23 @@ def raw_tables(task: str, ours: str, methods: Sequence[str], size: str) -> str:
         f"p = {part['p_value']:.0e}, critical difference of mean ranks (Nemenyi) {part['critical_difference']:.1f}"
     )
     return f"{title}\n\n{table([*header, *measures.values(), 'fit, s', 'predict, s'], lines)}"
+
+
+def heldout() -> str:
+    """Held-out log-loss of ``LSPC()`` divided by that of new rows, by size."""
+    lines = []
+    for size in SIZES:
+        found = heldout_losses(raw_records("classification"), "LSPC()", size)
+        ratios = np.array([f.ratio for f in found.values()])
+        far = [
+            f"{name} {f.ratio:.2f}" + ("" if np.isnan(f.errors) else f" ({f.errors:+.1f})")
+            for name, f in sorted(found.items())
+            if f.far
+        ]
+        least = [f"{q:.2f}" for q in (ratios.mean(), np.median(ratios))]
+        lines.append([SIZE_WORDS[size], str(len(found)), *least, ", ".join(far) or NONE])
+    header = ["", "tables", "mean ratio", "median", "off by more than 25 %: ratio (difference in standard errors)"]
+    return table(header, lines)
 
 
 def center_numbers() -> str:
@@ -164,9 +181,13 @@ TABLES: dict[str, Callable[[], str]] = {
         f"raw-tables-ablations-{s}": partial(raw_tables, "classification", "LSPC()", ["LSPC()", *ABLATIONS], s)
         for s in ("300", "1500")
     },
+    "raw-tables-heldout": heldout,
     "raw-tables-centres": center_numbers,
     "input-choices": choices_of_inputs,
-    "raw-tables-regression": partial(raw_tables, "regression", "LSSVR()", list(REGRESSORS), "300"),
+    **{
+        f"raw-tables-regression-{s}": partial(raw_tables, "regression", "LSSVR()", list(REGRESSORS), s)
+        for s in ("300", "1500")
+    },
     "readme-one-task": one_task,
     "alternatives": alternatives,
     "papers": overview,

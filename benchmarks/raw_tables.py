@@ -88,6 +88,12 @@ def class_measures(P: Array, y: Array) -> dict[str, float]:
     }
 
 
+def standard_error(P: Array, y: Array) -> float:
+    """Standard error of the log-loss, from the losses of the rows."""
+    losses = -np.log(np.clip(np.asarray(P, dtype=float)[np.arange(len(y)), y], SMALLEST, None))
+    return float(losses.std(ddof=1) / np.sqrt(len(y)))
+
+
 def number_measures(f: Array, y: Array, scale: float) -> dict[str, float]:
     """R^2, RMSE, and RMSE in units of ``scale``, the standard deviation of the training targets."""
     f = np.asarray(f, dtype=float).ravel()
@@ -100,7 +106,8 @@ def held_out(model: Any, y: Array) -> dict[str, float]:
     model = model[-1] if hasattr(model, "steps") else model
     if (P := getattr(model, "heldout_proba_", None)) is not None:
         counted = (model.heldout_rows_.weight > 0) & np.isfinite(P[:, 0])  # iterative solvers hold out some rows
-        return {"heldout_log_loss": class_measures(P[counted], y[counted])["log_loss"]}
+        P, y = P[counted], y[counted]
+        return {"heldout_log_loss": class_measures(P, y)["log_loss"], "heldout_error": standard_error(P, y)}
     if (f := getattr(model, "heldout_prediction_", None)) is not None:
         counted = np.isfinite(f)
         return {"heldout_rmse": float(root_mean_squared_error(y[counted], f[counted]))}
@@ -123,6 +130,7 @@ def fitted(method: TableMethod, data: TableDraw, seed: int, limit: float) -> dic
     except Exception as error:  # a method that fails on one table must not end the run
         return {"status": "error", "error": f"{type(error).__name__}: {error}"[:500]}
     values = class_measures(found, data.y_test) if classes else number_measures(found, data.y_test, data.y.std())
+    values |= {"log_loss_error": standard_error(found, data.y_test)} if classes else {}
     seconds = {"fit_seconds": middle - start, "predict_seconds": end - middle}
     return {"status": "ok", **values, **held_out(model, data.y), **seconds}
 

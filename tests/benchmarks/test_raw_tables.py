@@ -89,12 +89,24 @@ def test_the_summary_compares_with_the_reference(recorded, capsys):
 def test_the_summary_compares_held_out_losses_with_those_of_new_rows(recorded, capsys):
     run(recorded.path, "--summary")
     assert "Held-out loss / loss of new rows" in capsys.readouterr().out
-    found = ranks.heldout_ratios(recorded.records, OURS, "all")
+    found = ranks.heldout_losses(recorded.records, OURS, "all")
     assert set(found) == {"breast_cancer", "iris", "wine"}
     iris = [r for r in recorded.records if raw_tables.key(r)[:3] == (OURS, "iris", "all")]
     held, new = (np.mean([r[name] for r in iris]) for name in ("heldout_log_loss", "log_loss"))
-    assert found["iris"] == pytest.approx(held / new)
-    assert ranks.heldout_ratios(recorded.records, LOGISTIC, "all") == {}
+    assert found["iris"].ratio == pytest.approx(held / new)
+    errors = [np.hypot(r["heldout_error"], r["log_loss_error"]) for r in iris]
+    assert found["iris"].errors == pytest.approx((held - new) / np.linalg.norm(errors) * len(iris))
+    assert ranks.heldout_losses(recorded.records, LOGISTIC, "all") == {}
+
+
+def test_differences_of_held_out_losses_are_in_standard_errors():
+    """With held-out rows that are like new ones, four in five differences are within 1.3 standard errors."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(200):
+        losses = rng.exponential(size=(3, 2, 400))
+        errors = np.hypot(*(losses.std(axis=2, ddof=1) / 20).T)
+        found.append(ranks.compared_heldout(np.column_stack([losses.mean(axis=2), errors])).errors)
+    assert np.mean(np.abs(found) < 1.2816) == pytest.approx(0.8, abs=0.08)
 
 
 def test_ablations_are_run_by_name(tmp_path):

@@ -11,7 +11,17 @@ pytest.importorskip("typer")
 if os.name != "posix":
     pytest.skip("links and streams of POSIX", allow_module_level=True)
 
-from leastwise import LSPC, LSSVR, KernelLogisticRegression, MultiTaskKernelLogisticRegression
+from leastwise import (
+    LSPC,
+    LSSVC,
+    LSSVR,
+    KernelLogisticRegression,
+    MultiLabelLSPC,
+    MultiTaskKernelLogisticRegression,
+    MultiTaskLSPC,
+    MultiTaskLSSVC,
+    MultiTaskLSSVR,
+)
 from leastwise.cli import checkpoint as checkpoints
 from leastwise.cli import main
 from leastwise.cli.checkpoint import SearchCheckpoint
@@ -144,6 +154,11 @@ TASKS = {"tasks": np.arange(60) % 3}
 CASES = {
     "LSPC": (LSPC(random_state=0), {}),
     "LSSVR": (LSSVR(random_state=0), {}),
+    "LSSVC": (LSSVC(random_state=0), {}),
+    "MultiLabelLSPC": (MultiLabelLSPC(sigma=[0.7, 1.5], random_state=0), {}),
+    "MultiTaskLSPC": (MultiTaskLSPC(sigma=[0.7, 1.5], random_state=0), TASKS),
+    "MultiTaskLSSVC": (MultiTaskLSSVC(sigma=[0.7, 1.5], random_state=0), TASKS),
+    "MultiTaskLSSVR": (MultiTaskLSSVR(sigma=[0.7, 1.5], random_state=0), TASKS),
     "KernelLogisticRegression": (KernelLogisticRegression(cv=3, sigma=[0.7, 1.5], random_state=0), {}),
     "MultiTaskKernelLogisticRegression": (
         MultiTaskKernelLogisticRegression(cv=3, sigma=1.0, sharing=[0.3, 0.7], random_state=0),
@@ -157,7 +172,8 @@ CASES = {
 def test_a_resumed_search_equals_an_unbroken_one(tmp_path, monkeypatch, model, more, count):
     """Also where later steps start from the solutions of earlier ones."""
     monkeypatch.setattr(checkpoints, "MIN_SECONDS", 0.0)
-    y = X[:, 0] if isinstance(model, LSSVR) else (Y == "fault").astype(int)
+    values = isinstance(model, LSSVR | MultiTaskLSSVR)
+    y = X[:, 0] if values else (Y == "fault").astype(int)
     whole = dict(vars(model.fit(X, y, **more)))
     interrupt_after(count, tmp_path / "steps", lambda: model.fit(X, y, **more))
     checkpoint = SearchCheckpoint(tmp_path / "steps", "this search")
@@ -166,7 +182,7 @@ def test_a_resumed_search_equals_an_unbroken_one(tmp_path, monkeypatch, model, m
         model.fit(X, y, **more)
     assert checkpoint.n_read >= count  # more if a step occurs twice in the search
     assert model.alpha_ == whole["alpha_"]
-    name = "heldout_prediction_" if isinstance(model, LSSVR) else "heldout_scores_"
+    name = "heldout_prediction_" if values else "heldout_scores_"
     np.testing.assert_array_equal(getattr(model, name), whole[name])
     for column, values in whole["cv_results_"].items():
         np.testing.assert_array_equal(model.cv_results_[column], values, err_msg=column)

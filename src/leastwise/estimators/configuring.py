@@ -1,9 +1,10 @@
 r"""The choice of inputs and kernel, by held-out scores on few rows first, and of the number of centres.
 
 Candidates are all scales with all kernels. Each is searched on about 300 rows, where a decomposition takes
-milliseconds, unless its first point is clearly worse than another candidate; the best two are compared again on about
-1,000 rows. The search for alpha on all rows, in :mod:`leastwise.estimators.ridge_problem`, starts where this one
-ended. Rows are drawn by hashes of their content, the same for all candidates.
+milliseconds, unless its first point is clearly worse than another candidate; the best ones of each kernel are
+compared again on about 1,000 rows. The search for alpha on all rows, in
+:mod:`leastwise.estimators.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
+same for all candidates.
 
 With every row a centre, the cost of a fit grows with the cube of the rows. How many centres a fit needs depends on
 its effective dimension, the degrees of freedom of the ridge,
@@ -42,10 +43,8 @@ from leastwise.utils.resources import threads_for
 
 #: Rows of the first comparison,
 FIRST_ROWS = 300
-#: of the second one,
+#: and of the second one.
 SECOND_ROWS = 1000
-#: and candidates that take part in it.
-FINALISTS = 2
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
 #: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
@@ -170,7 +169,7 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     share, second = len(part) / n, problem.take(second_rows)
     if len(results) > 1 and len(second) > MORE_ROWS * len(part):
         finals = []
-        for candidate, found in results[: 1 if results[0][1].score == np.inf else FINALISTS]:
+        for candidate, found in _finalists(results):
             last = candidate.apply(second).simplified()
             search = Search(last.evaluator())
             start = replace(found, alpha=found.alpha * len(part) / len(second))
@@ -187,6 +186,14 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         alpha = max(found.alpha * LOGISTIC_ALPHA, spec.grids(1.0, 1.0)[1].values[0])
         found, seen = replace(found, alpha=alpha, F=np.empty(0), calibrator=None), []
     return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
+
+
+def _finalists(results: list[Result]) -> list[Result]:
+    """The best candidate of each kernel: which kernel is best changes with the number of rows more than the scale."""
+    if results[0][1].score == np.inf:
+        return results[:1]
+    kernels = [candidate.kernel for candidate, _ in results]
+    return [result for k, result in enumerate(results) if kernels[k] not in kernels[:k]]
 
 
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:

@@ -29,8 +29,10 @@ from leastwise.utils.arrays import DeviceRows, get_namespace, is_numpy, to_names
 
 Array = np.ndarray
 
-#: Quantile scaling interpolates between at most this many values of a column.
-KNOTS = 200
+#: Quantile scaling interpolates between one of so many distinct values of a column: ranks of few rows are noise.
+VALUES_PER_KNOT = 30
+#: Fewest and most values that it interpolates between.
+FEWEST_KNOTS, MOST_KNOTS = 10, 200
 #: Fewest columns that may share a unit.
 UNIT_COLUMNS = 5
 #: Values of a category with a column of their own: the most frequent ones; all others share one.
@@ -178,7 +180,12 @@ class Quantile(Scale):
             return to_namespace(self.transform(to_numpy(X)), X)
         scaled = np.empty(X.shape)
         for j, (knots, scores) in enumerate(zip(self.knots, self.scores, strict=True)):
-            scaled[:, j] = np.interp(X[:, j], knots, scores)
+            with np.errstate(over="ignore", invalid="ignore"):  # knots that differ by less than 1e-308
+                curve = np.interp(X[:, j], knots, scores)
+            # Rounding may leave the scores of the knots around a value, or the finite numbers.
+            place = np.clip(np.searchsorted(knots, X[:, j], side="right") - 1, 0, len(knots) - 1)
+            above = np.where(X[:, j] > knots[0], scores[np.minimum(place + 1, len(knots) - 1)], scores[0])
+            scaled[:, j] = np.clip(np.where(np.isfinite(curve), curve, scores[place]), scores[place], above)
         low, high = self.knots[:, 0], self.knots[:, -1]
         with np.errstate(over="ignore"):  # values that differ by less than 1e-308, or by more than the largest number
             slope = (self.scores[:, -1] - self.scores[:, 0]) / _nonzero(high - low)
@@ -187,15 +194,19 @@ class Quantile(Scale):
 
 
 def _normal_scores(x: Array, share: Array) -> tuple[Array, Array]:
-    """Distinct values of a column, or some of very many, and the normal scores of their mid-ranks."""
+    """Distinct values of a column, or some of many, and normal scores of their mid-ranks.
+
+    Those chosen are evenly spaced in scores: a curve through all values would be as rough as their sample.
+    """
     x, share = x[share > 0], share[share > 0]
     values, place = np.unique(x, return_inverse=True)
     mass = np.bincount(place.reshape(-1), weights=share)
     rank = np.cumsum(mass) - mass / 2
     # A tenth of a millionth keeps scores finite where one value has all the weight.
     scores = ndtri(np.clip(rank, 1e-7, 1 - 1e-7))
-    if len(values) > KNOTS:
-        wanted = np.interp(np.linspace(scores[0], scores[-1], KNOTS), scores, np.arange(len(values)))
+    count = min(max(len(values) // VALUES_PER_KNOT, FEWEST_KNOTS), MOST_KNOTS)
+    if len(values) > count:
+        wanted = np.interp(np.linspace(scores[0], scores[-1], count), scores, np.arange(len(values)))
         some = np.unique(np.round(wanted).astype(int))
         values, scores = values[some], scores[some]
     return values.astype(float), scores

@@ -29,7 +29,7 @@ from leastwise.solvers.work import TYPICAL, Speed, Work, kernel, speed
 from leastwise.utils.resources import available_memory, human
 
 #: How many times the cost of the cheapest solver one may have that gives up nothing.
-COMPLETE = 1.4
+COMPLETE = 1.2
 #: Seconds of a fit that no solver saves: checks of the input, the search, calibration.
 OVERHEAD = 0.01
 #: This machine is measured if the choice would be another one with costs that differ by this factor from those of a

@@ -202,7 +202,7 @@ SPECTRAL, DESIGN, FACTORED, SOLVED = 6.5, 12.0, 3.5, 3.0
 #: The same if every class has its own centres.
 BY_CLASS = 9.5
 #: Typical numbers of conjugate gradient iterations and gradient descent passes.
-ITERATIONS, PASSES = 25.0, 40.0
+ITERATIONS, PASSES = 15.0, 40.0
 
 
 def direct(f: Facts) -> list[Stage]:

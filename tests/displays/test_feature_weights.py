@@ -56,5 +56,5 @@ def test_the_search_of_a_chosen_kernel_is_drawn(tmp_path):
     assert display.searched.chosen["sigma"] == auto.sigma_
     facts = dict(report_data(auto)["facts"])
     assert facts["Scale of the columns"] == auto.scale_
-    assert facts["Kernel"] == type(auto.kernel_).__name__
+    assert facts["Kernel"] == type(auto.kernel_).__name__.lower()
     assert facts["Largest feature weights"].startswith(FRAME.columns[auto.feature_weights_.argmax()])

@@ -9,6 +9,8 @@ from leastwise.linalg.decompositions import (
     cholesky,
     design_spectrum,
     gram_spectrum,
+    pivoted_cholesky,
+    solve_design,
     solve_gram,
     solve_square,
     square_spectrum,
@@ -146,3 +148,22 @@ def test_sgd_says_when_it_has_not_settled(rng):
     assert not found.converged
     assert found.epochs == 2
     assert found.change > 0
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_design_against_its_normal_equations(K, Z, rng, bias):
+    """The intercept's column is not penalised, and need not be constant."""
+    Phi, column, rho = K[:, :7], rng.uniform(0.5, 2, N), 0.3
+    theta, b = solve_design(Phi, Z, rho, column if bias else None)
+    whole = np.column_stack([Phi, column]) if bias else Phi
+    ridge = rho * np.diag(np.arange(whole.shape[1]) < 7).astype(float)
+    expected = np.linalg.solve(whole.T @ whole + ridge, whole.T @ Z)
+    np.testing.assert_allclose(theta, expected[:7], atol=1e-9)
+    np.testing.assert_allclose(b, expected[7] if bias else 0, atol=1e-9)
+
+
+def test_pivoted_cholesky_of_full_rank_is_the_matrix(K, rng):
+    A = K + 0.1 * np.eye(N)
+    L, pivots = pivoted_cholesky(np.diagonal(A), lambda i: A[:, i], N, rng)
+    np.testing.assert_allclose(L @ L.T, A, atol=1e-9)
+    np.testing.assert_array_equal(np.sort(pivots), np.arange(N))

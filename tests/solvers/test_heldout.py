@@ -1,5 +1,7 @@
 """Every held-out formula against refits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import blobs
@@ -142,6 +144,26 @@ def test_cholesky_form_counts_its_factors():
     assert CholeskyHeldout.n_factors(Folds.from_labels(np.arange(1000) % 5), 1000) == 5
     assert CholeskyHeldout.n_factors(Folds.from_labels(np.arange(1000) // 2), 1000) == 500
     assert CholeskyHeldout.n_factors(Folds.only(np.arange(250)), 1000) == 1
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("square", [False, True])
+def test_one_of_several_equal_observations(setting, bias, square):
+    """A row with a count is as many copies of it, each with its basis function, of which one is left out."""
+    K, Z = setting
+    count = 1 + np.arange(N) % 4
+    every, own = np.repeat(np.arange(N), count), np.arange(N) if square else None
+    each = np.arange(len(every))
+    p, root = problem(Z, count, bias, own, FOLDS["loo"])
+    copies, ones = problem(Z[every], np.ones(len(every)), bias, each if square else None, each)
+    weighted, plain = (
+        Design(A, None, w, w if square else None, True, not square)
+        for A, w in ((K, root), (K[np.ix_(every, every)], ones))
+    )
+    expected = SpectralHeldout(copies, plain.function_spectrum()).at(0.1).F
+    alpha = 0.1 / count.mean() if square else 0.1  # weights have a mean of 1, in the basis too
+    F = SpectralHeldout(replace(p, count=count), weighted.function_spectrum()).at(alpha).F
+    np.testing.assert_allclose(F[every], expected, atol=1e-9)
 
 
 def test_small_ridge_keeps_its_digits(setting):

@@ -128,6 +128,13 @@ def test_two_eigendecompositions_solve_the_kronecker_system(name, kind, bias):
         want, intercept = tied_ridge(Phi, penalty, Bmatrix, Z.reshape(N, C, T)[:, y], v, 0.1)
         assert np.allclose(Phi @ Theta[:, y], Phi @ want, atol=1e-9)
         assert np.allclose(a[y], intercept, atol=1e-9)
+    assert a.shape == (C, T)
+
+
+def test_labels_without_a_relation_have_no_modes():
+    for ties, own in ((alike(T, 0, 0.3), 0.3), (alike(1, 0.5, 0.3), 0.8)):
+        assert ties.V is None
+        np.testing.assert_allclose(ties.eigenvalues, own)
 
 
 def test_equation_1_of_the_paper():

@@ -284,7 +284,7 @@ def test_the_error_on_new_rows_is_kept(kind):
         coverage.append(ok.mean())
         misses += ok.any() and np.mean(model.estimator_.predict(X_new[ok]) != y_new[ok]) > 0.09
     assert misses <= 9
-    assert np.mean(coverage) > 0.35
+    assert np.mean(coverage) > 0.3
 
 
 @pytest.mark.filterwarnings("ignore:max_error")
@@ -424,8 +424,8 @@ def test_groups_are_witnesses():
     rng = np.random.default_rng(0)
     many = np.repeat(X[:60], 10, axis=0) + 1e-3 * rng.normal(size=(600, 2))
     y, person = np.repeat(Y[:60], 10), np.repeat(np.arange(60), 10)
-    rows = Abstaining(lspc(), max_error=0.2).fit(many, y)
-    persons = Abstaining(lspc(), max_error=0.2).fit(many, y, groups=person)
+    rows = Abstaining(lspc(), max_error=0.3).fit(many, y)
+    persons = Abstaining(lspc(), max_error=0.3).fit(many, y, groups=person)
     assert persons.coverage_ < rows.coverage_
     assert persons.estimator_.heldout_rows_.group is not None
     assert rows.estimator_.heldout_rows_.group is None

@@ -148,8 +148,12 @@ def test_heldout_predictions_belong_together(data):
     F = model.heldout_scores_
     assert F.shape == (60, 3)
     in_domain = model.extrapolation_.in_domain(nearest_others(model.inputs_(X)))
-    np.testing.assert_allclose(model.heldout_proba_, model.calibrator_.proba(F, in_domain))
-    np.testing.assert_allclose(model.heldout_decision_, model.calibrator_.decision(F, in_domain))
+    # Rows are calibrated by the calibrators of other folds (tests/estimators/test_cross_calibration.py).
+    assert (model.heldout_proba_.argmax(axis=1) == model.heldout_decision_.argmax(axis=1)).all()
+    np.testing.assert_allclose(model.heldout_proba_, model.calibrator_.proba(F, in_domain), atol=0.1)
+    plain = LSPC(calibration=None, random_state=0).fit(X, y)
+    np.testing.assert_allclose(plain.heldout_proba_, plain.calibrator_.proba(plain.heldout_scores_))
+    np.testing.assert_allclose(plain.heldout_decision_, plain.calibrator_.decision(plain.heldout_scores_))
     binary = LSPC(random_state=0).fit(X, y == 1)
     assert binary.heldout_decision_.shape == (60,)
     best = model.cv_results_["mean_test_score"].max()
@@ -327,12 +331,12 @@ def test_probabilities_fall_to_the_class_shares_far_from_the_data():
 
 def test_float32_stays_float32(data):
     X, y = data
-    model = LSPC(kernel="rbf", random_state=0).fit(X.astype(np.float32), y)
+    model = LSPC(alpha=1e-4, kernel="rbf", random_state=0).fit(X.astype(np.float32), y)
     assert model.coef_.dtype == np.float32
     assert model.predict_proba(X.astype(np.float32)).dtype == np.float32
     assert model.heldout_proba_.dtype == np.float32
     scaled = model.inputs_(X)
-    double = LSPC(model.sigma_, model.alpha_).fit(scaled, y)
+    double = LSPC(model.sigma_, model.alpha_, kernel="rbf").fit(scaled, y)
     np.testing.assert_allclose(model.predict_proba(X.astype(np.float32)), double.predict_proba(scaled), atol=5e-3)
 
 

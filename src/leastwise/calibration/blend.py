@@ -302,8 +302,8 @@ def mean_share(shares: Array, starts: Array) -> Array:
 # -------------------------------------------------------------- Newton's method
 
 
-#: Relative Newton decrement at which the fit of a blend stops; about its square is left after that step.
-RTOL = 1e-7
+#: Relative Newton decrement at which the fit of a blend stops.
+RTOL = 1e-11
 #: Largest number of its steps.
 MAX_STEPS = 50
 #: Armijo constant of the line search, and the largest number of halvings of a step.

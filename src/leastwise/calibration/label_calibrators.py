@@ -220,7 +220,8 @@ def stairs(f: Array, hit: Array, w: Array, share: float) -> tuple[Array, Array]:
     fit = IsotonicRegression(y_min=0, y_max=1).fit(f, hit, sample_weight=w)
     x, level = fit.X_thresholds_, np.unique(fit.y_thresholds_)
     ends = x[np.searchsorted(fit.y_thresholds_, level, side="right") - 1]
-    where = np.minimum(np.searchsorted(ends, f), len(level) - 1)
+    merged = 2 * np.finfo(float).resolution  # scikit-learn takes scores that are closer than that as one
+    where = np.minimum(np.searchsorted(ends, f - merged), len(level) - 1)
     mass = np.bincount(where, weights=w, minlength=len(level))
     smoothed = isotonic_regression((mass * level + share) / (mass + 1), sample_weight=mass + 1)
     return x, smoothed[np.searchsorted(level, fit.y_thresholds_)]

@@ -533,7 +533,8 @@ def test_fits_stay_within_their_plans():
         ("LSSVC", 4500, {"sigma": 3.0, "alpha": [0.001, 0.01]}),
         ("MultiLabelLSPC", 1200, {"sharing": 0.1, "sigma": 3.0}),
     ]
-    for setting, found in zip(settings, child(settings), strict=True):
+    for setting in settings:  # a process each: one would use the memory again that the fit before it has freed
+        found = child([setting])[0]
         planned = found["plan"]["peak_bytes"]
         assert planned / 3 < found["taken"] < 1.2 * planned + 10 * 2**20, setting
 

@@ -166,7 +166,48 @@ def predictions() -> str:
     return f"{origin('prediction')}\n\n{table(header, lines)}"
 
 
+def plans() -> str:
+    """Planned and measured seconds and memory."""
+    found = results("plan")["figures"]
+    lines = []
+    for f in found:
+        tasks = f", {f['tasks']} tasks" if f["tasks"] > 1 else ""
+        parameters = ", ".join(f"`{key}={value}`" for key, value in f["parameters"].items())
+        lines.append([f"`{f['estimator']}`{tasks}", f"{f['rows']:,}", str(f["features"]), str(f["outputs"])])
+        lines[-1] += [parameters, f["solver"], *(short(f[k], 2) for k in ("planned_seconds", "seconds"))]
+        lines[-1] += [f"{f[k]:.0f}" for k in ("planned_mb", "mb")]
+    header = ["estimator", "rows", "features", "outputs", "parameters", "solver", "planned s", "s"]
+    ratios = [[f[f"planned_{key}"] / f[key] for f in found] for key in ("seconds", "mb")]
+    (low, high), (least, most) = ((min(r), max(r)) for r in ratios)
+    said = f"Planned / measured: seconds {low:.2f} to {high:.2f}, memory {least:.2f} to {most:.2f}."
+    return f"{origin('plan')}\n\n{table([*header, 'planned MB', 'MB'], lines)}\n\n{said}"
+
+
+def graphs() -> str:
+    """Accuracy, size and speed of ONNX graphs."""
+    lines = []
+    for f in results("onnx_graphs")["figures"]:
+        lines.append([f["data"], f["model"], *(f"{f['difference'][k]:.0e}" for k in ("default", "double", "single"))])
+        lines[-1] += [f"{f['kilobytes'][k]:,.0f}" for k in ("default", "single")]
+        lines[-1] += [f"{float(format(f['rows_per_second'][k], '.2g')):,.0f}" for k in ("default", "single", "model")]
+    header = ["data", "model", "default", '`dtype="float64"`', '`inside="float32"`', "kB", "kB, float32"]
+    return f"{origin('onnx_graphs')}\n\n{table([*header, 'rows/s', 'rows/s, float32', 'rows/s, Python'], lines)}"
+
+
+def workers() -> str:
+    """One fit to many tasks, in one process and with Dask."""
+    lines = []
+    for f in results("dask_tasks")["runs"]:
+        lines.append([f["how"], f"{f['tasks']:,}", short(f["seconds"]), f"{f['client_mb']:,.0f}"])
+        lines[-1] += [f"{f[k]:,.0f}" if k in f else NONE for k in ("worker_mb", "sent_mb", "coef_mb")]
+    header = ["fit", "tasks", "s", "peak MB, this process", "peak MB, a worker", "MB sent", "of them coefficients"]
+    return f"{origin('dask_tasks')}\n\n{table(header, lines)}"
+
+
 TABLES = {
+    "plans": plans,
+    "onnx-graphs": graphs,
+    "dask-tasks": workers,
     "gemm": gemm,
     "decompositions": decompositions,
     "search-rows": search_rows,

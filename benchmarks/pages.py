@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import _page_costs, _page_methods, _page_peers, _page_speed, _promises, input_choices
+from benchmarks import _page_costs, _page_methods, _page_papers, _page_peers, _page_speed, _promises, input_choices
 from benchmarks._common import RESULTS
 from benchmarks._page_format import NONE, best, results, table
 from benchmarks._ranks import heldout_losses, summary
@@ -194,6 +194,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **_page_peers.TABLES,
     **_page_methods.TABLES,
     **_page_costs.TABLES,
+    **_page_papers.TABLES,
     **_page_speed.TABLES,
 }
 

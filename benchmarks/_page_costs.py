@@ -7,28 +7,6 @@ from typing import Any
 from benchmarks._page_format import NONE, best, names_of, origin, results, short, table
 
 
-def gemm() -> str:
-    """A bare fit relative to the speed of a matrix product."""
-    lines = [
-        [f"{f['n']:,}", f["norm"], f"{f['seconds']:.3f}", f"{f['gemm_gflops']:.0f}", f"{f['gflops']:.0f}"]
-        + [f"{100 * f[k]:.0f} %" for k in ("fraction", "fraction_least")]
-        for f in results("gemm_fraction")["fits"]
-    ]
-    header = ["n", "norm", "seconds", "GEMM, GFlop/s", "fit, GFlop/s", "fraction", "least"]
-    return f"{origin('gemm_fraction')}\n\n{table(header, lines)}"
-
-
-def decompositions() -> str:
-    """Seconds of an eigendecomposition and of Cholesky factorisations."""
-    lines = []
-    for f in results("search_plans")["costs"]:
-        whole, part, inverse = f["eigh"], f["cholesky"], f["cholesky_inverse"]
-        lines.append([f"{f['n']:,}", *map(short, (whole, part, inverse)), f"{whole / part:.0f}"])
-        lines[-1].append(f"{whole / inverse:.1f}")
-    header = ["n", "eigh, s", "Cholesky, s", "with inverse, s", "eigh / Cholesky", "eigh / with inverse"]
-    return f"{origin('search_plans')}\n\n{table(header, lines)}"
-
-
 def search_rows() -> str:
     """What the number of rows of the search changes."""
     lines = [
@@ -208,8 +186,6 @@ TABLES = {
     "plans": plans,
     "onnx-graphs": graphs,
     "dask-tasks": workers,
-    "gemm": gemm,
-    "decompositions": decompositions,
     "search-rows": search_rows,
     "search-defaults": search_defaults,
     "task-rows": task_rows,

@@ -187,6 +187,34 @@ def discrete() -> str:
     return "\n\n".join(parts)
 
 
+def intervals() -> str:
+    """Coverage and width with few rows, by rows and columns."""
+    found = [f for f in results("intervals")["figures"] if f["family"] == "LSSVR"]
+    counts = sorted(names_of(found, "n"))
+    lines = []
+    for kind, d in dict.fromkeys((f["kind"], f["d"]) for f in found):
+        here = {f["n"]: f for f in found if (f["kind"], f["d"]) == (kind, d)}
+        lines.append([kind, str(d), *(_interval(here[n]) if n in here else NONE for n in counts)])
+    said = f"{found[0]['draws']} draws; standard errors of coverages at most {max(f['error'] for f in found):.3f}."
+    shown = table(["data", "columns", *(f"{n} rows" for n in counts)], lines)
+    return f"{origin('intervals')}\n\n{said}\n\n{shown}"
+
+
+def _interval(f: Mapping[str, Any]) -> str:
+    return f"{f['plain']:.3f}, **{f['corrected']:.3f}**, {f['width_plain']:.2f}, {f['width_corrected']:.2f}"
+
+
+def group_intervals() -> str:
+    """Coverage and width with rows in groups, and with tasks."""
+    words = {"groups": "{kind}, {n} groups", "tasks": "{n} rows of four tasks"}
+    lines = []
+    for f in (f for f in results("intervals")["figures"] if f["family"] in words):
+        what = "rows of 12 tasks, new rows of new tasks" if f["kind"] == "new" else words[f["family"]].format(**f)
+        lines.append([what, f"{f['to_reach']:.3f}", *(f"{f[k]:.3f}" for k in ("plain", "corrected"))])
+        lines[-1] += [f"{f[k]:.2f}" for k in ("width_plain", "width_corrected")]
+    return table(["data", "nominal", "coverage without", "with", "width without", "with"], lines)
+
+
 DISCRETE = {m: f"`{m}()`" for m in ("LSPC", "MultiTaskLSPC", "MultiLabelLSPC", "LSSVC", "LSSVR", "MultiTaskLSSVR")}
 DISCRETE |= {"KLR": "`KernelLogisticRegression()`"}
 
@@ -246,6 +274,8 @@ def _gap(gaps: list[float]) -> str:
 
 
 TABLES = {
+    "intervals": intervals,
+    "group-intervals": group_intervals,
     "discrete": discrete,
     "moment-digits": digits,
     "recalibration-gains": gains,

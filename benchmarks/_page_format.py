@@ -112,6 +112,22 @@ def by_set(
     return table([corner, *sets.values()], [[name, *cells] for name, cells in rows])
 
 
+def flat(
+    found: Sequence[Mapping[str, Any]], measures: Measures, methods: Mapping[str, str], sets: Mapping[str, str]
+) -> str:
+    """The same with a column for each measure, named with the set in the first of them and by ``WORDS``."""
+    columns, header = [], []
+    for data, title in sets.items():
+        for k, (key, (lower, digits)) in enumerate(measures.items()):
+            columns.append(best([mean_of(found, key, data=data, method=m) for m in methods], lower, digits))
+            header.append(f"{title}: {WORDS[key]}" if k == 0 else WORDS[key])
+    rows = zip(methods.values(), zip(*columns, strict=True), strict=True)
+    return table(["", *header], [[name, *cells] for name, cells in rows])
+
+
+WORDS = {"log_loss": "log-loss", "auc": "AUC", "f1_micro": "micro F1", "seconds": "seconds"}
+
+
 def names_of(found: Sequence[Mapping[str, Any]], key: str) -> list[str]:
     """Values of a field in the order in which they occur."""
     return list(dict.fromkeys(f[key] for f in found))

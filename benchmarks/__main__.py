@@ -79,7 +79,7 @@ RUNS = (
     Run("label_peers", 5, "label_peers --threads 1"),
     Run("task_peers", 10, "task_peers --runs 3 --threads 1"),
     Run("task_study", 5, "task_study --runs 3"),
-    Run("lssvm_peers", 8, "lssvm_peers --threads 1"),
+    Run("lssvm_peers", 8, "lssvm_peers --threads 1 --raw"),
     Run("raw_tables_regression", 15, "raw_tables --regression --sizes 300 1500 --draws 3"),
     Run("label_study", 10, "label_study --threads 1"),
     Run("missing_labels", 8, "missing_labels --threads 1"),

@@ -6,8 +6,8 @@
 
 Names are those of the result files; ``--list`` shows them with their commands and about how many minutes of one
 processor they take. A result is written to ``benchmarks/results/unfinished`` and replaces the published one when it
-is complete. An interrupted run continues: what is complete is not repeated until everything is (``--again`` forgets
-what was done). Benchmarks whose data or packages are missing are skipped; one that fails does not stop the others.
+is complete. An interrupted ``all`` continues: what is complete is not repeated until everything is (``--again``
+starts anew). Named results are measured in any case, unless ``--continue`` is given. Benchmarks whose data or packages are missing are skipped; one that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     p.add_argument("--quick", action="store_true", help="tiny sizes, to see that they run; needs --output")
     p.add_argument("--data", metavar="DIR", help="folder of the data sets; else the variable LEASTWISE_DATA")
     p.add_argument("--output", metavar="DIR", type=Path, help="another folder for the results; no pages are written")
-    p.add_argument("--again", action="store_true", help="do not skip what an interrupted run has completed")
+    p.add_argument("--again", action="store_true", help="all: do not skip what an interrupted run has completed")
+    p.add_argument(
+        "--continue", action="store_true", dest="skip", help="names: skip what earlier calls have completed"
+    )
     args = p.parse_args(argv)
     known = {run.result: run for run in RUNS}
     if unknown := [name for name in args.names if name not in (*known, "all")]:
@@ -142,6 +145,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         p.error("give names, or all; --list shows them")
     if args.quick and not args.output:
         p.error("--quick needs --output: its results are not for the pages")
+    args.skip = not args.again if "all" in args.names else args.skip
     args.runs = RUNS if "all" in args.names else [known[name] for name in args.names]
     return args
 
@@ -156,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     folder = args.output or RESULTS
     note = folder / UNFINISHED / "done.json"
-    done = set() if args.again or not note.is_file() else set(json.loads(note.read_text()))
+    done = set(json.loads(note.read_text())) if args.skip and note.is_file() else set()
     said: dict[str, str] = {}
     for run in args.runs:
         print(f"\n=== {run.result} ===", flush=True)
@@ -166,7 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             note.parent.mkdir(parents=True, exist_ok=True)
             note.write_text(json.dumps(sorted(done)))
     failed = [f"{name}: {word}" for name, word in said.items() if not word.startswith("done")]
-    if not failed:
+    if not failed and args.runs is RUNS:
         note.unlink(missing_ok=True)  # the next call starts anew
     if not args.output:
         pages.main([])

@@ -38,6 +38,12 @@ def test_a_second_call_continues_the_first(three, tmp_path, capsys):
     assert three == ["a", "b", "c", "b", "a", "b", "c"]
 
 
+def test_named_results_are_measured_again_unless_they_are_to_be_continued(three, tmp_path):
+    for more in ([], [], ["--continue"]):
+        assert runner.main(["a", "--output", str(tmp_path), *more]) == 0
+    assert three == ["a", "a"]
+
+
 def test_an_incomplete_run_leaves_the_published_result(three, tmp_path, monkeypatch):
     (tmp_path / "a.json").write_text("old")
 

@@ -7,7 +7,8 @@
 Names are those of the result files; ``--list`` shows them with their commands and about how many minutes of one
 processor they take. A result is written to ``benchmarks/results/unfinished`` and replaces the published one when it
 is complete. An interrupted ``all`` continues: what is complete is not repeated until everything is (``--again``
-starts anew). Named results are measured in any case, unless ``--continue`` is given. Benchmarks whose data or packages are missing are skipped; one that fails does not stop the others.
+starts anew). Named results are measured in any case, unless ``--continue`` is given. Benchmarks whose data or
+packages are missing are skipped; one that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -134,9 +135,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     p.add_argument("--data", metavar="DIR", help="folder of the data sets; else the variable LEASTWISE_DATA")
     p.add_argument("--output", metavar="DIR", type=Path, help="another folder for the results; no pages are written")
     p.add_argument("--again", action="store_true", help="all: do not skip what an interrupted run has completed")
-    p.add_argument(
-        "--continue", action="store_true", dest="skip", help="names: skip what earlier calls have completed"
-    )
+    p.add_argument("--continue", action="store_true", dest="skip", help="names: skip what is complete already")
     args = p.parse_args(argv)
     known = {run.result: run for run in RUNS}
     if unknown := [name for name in args.names if name not in (*known, "all")]:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.estimators import configuring
-from leastwise.estimators.configuring import effective_dimension
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting import input_search as configuring
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.input_search import effective_dimension
 from leastwise.solvers.evaluator import Candidate
 
 N = 700

@@ -6,10 +6,10 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import leastwise as lw
-from leastwise.estimators import configuring
-from leastwise.estimators.configuring import rungs
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting import input_search as configuring
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.input_search import rungs
 from leastwise.model_selection.search import Search
 from leastwise.problem.kernels import RBF, Laplace, Sum
 from leastwise.solvers.evaluator import Candidate

@@ -77,7 +77,7 @@ class Facts:
 
     Attributes
     ----------
-    family : {"single", "machine", "tasks", "task machine", "labels"}
+    family : {"single", "machine", "tasks", "task machine", "labels", "logistic", "task logistic"}
         Which solvers there are.
     asked : str
         The parameter ``solver``.
@@ -368,6 +368,24 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
         + f.itemsize * 2 * f.n * f.width
     )
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
+
+
+#: Typical numbers of a search by logistic refits: points evaluated for each fold, Newton steps from the last point,
+#: and products with the design for each step.
+LOGISTIC_POINTS, NEWTON_STEPS, STEP_PRODUCTS = 12.0, 3.0, 20.0
+
+
+def logistic(f: Facts) -> list[Stage]:
+    """Refits of every fold at every point, then a fit to all rows; in double precision."""
+    step = Work(products=STEP_PRODUCTS * 2 * f.n * f.b * (1 if f.c == 2 else f.c), calls=10 * STEP_PRODUCTS)
+    points = (LOGISTIC_POINTS if f.grows else float(f.sigmas * f.alphas)) * min(WALKED, f.sharings)
+    once = factor(f.b) + Work(factors=f.n * f.b**2, kernels=0.4 * f.n * f.b)
+    room = 8.0 * (7 + f.layers - 1) * f.n * f.b
+    refits = step * (NEWTON_STEPS * max(f.folds, 1) * points) + once * min(points, f.sigmas + beyond(f))
+    last = step * (2 * NEWTON_STEPS) + once
+    values = kernel(f.n, f.b, f.width)
+    first = [Stage("search", f.n, points, values + refits, room)] if f.chooses else []
+    return [*first, Stage("solve", f.n, 1, values + last, room)]
 
 
 #: Typical number of sharings tried with every sigma, and in the refinement of alpha.

@@ -9,7 +9,7 @@ from typing import Any
 
 from leastwise.fitting.dataset import Dataset, read_dataset
 from leastwise.fitting.direct import fit_direct, fit_logistic
-from leastwise.fitting.input_search import configure
+from leastwise.fitting.input_search import choose_inputs
 from leastwise.fitting.iterative import fit_by_krylov, fit_by_sgd, fit_labels_by_cg
 from leastwise.fitting.planning import check_size, choose_solver
 from leastwise.fitting.sources import fit_dask
@@ -34,7 +34,7 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
     check_size(spec, data, settings)
     # Tasks with few basis functions are eliminated one by one.
     with threads_for(0 if spec.many_tasks and spec.few_functions(data.kernel) else len(data.rows)):
-        spec, data, settings = configure(spec, data, settings)
+        spec, data, settings = choose_inputs(spec, data, settings)
         solver = SOLVERS[choose_solver(spec, data, settings)]
         data = data if solver.device_rows else data.to_numpy()
         return store(model, spec, data, solver.fit(spec, data, settings))

@@ -92,7 +92,7 @@ class InputCandidate:
 Result = tuple[InputCandidate, Candidate]
 
 
-def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
+def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
     """Scale the inputs and choose the kernel: the spec, data and settings that the fit goes on with."""
     if isinstance(data.kernel, Precomputed | CallableKernel):
         return spec, data, settings

@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 from leastwise.fitting.checks import check_range, check_search_memory, check_task_memory, task_penalties
 from leastwise.fitting.dataset import Dataset, arrange, computed
 from leastwise.fitting.direct import Fitted
-from leastwise.fitting.input_search import configure
+from leastwise.fitting.input_search import choose_inputs
 from leastwise.fitting.ridge_problem import Grids, fixed_point, for_all_rows, run_search, scaled_alphas
 from leastwise.fitting.spec import Spec
 from leastwise.fitting.store import store
@@ -144,7 +144,7 @@ def fit_task_source(model: Any, spec: Spec, source: RowSource) -> Any:
     if isinstance(begun, Block):
         return model.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
     settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
-    spec, data, settings = configure(spec, begun.alone, settings)
+    spec, data, settings = choose_inputs(spec, begun.alone, settings)
     begun = begun.with_inputs(data, settings)
     if spec.grids(1.0, 1.0)[1].ratio:
         settings = replace(settings, seen=tuple(scaled_alphas(settings.seen, 1 / begun.more)))

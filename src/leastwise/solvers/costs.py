@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from leastwise.linalg.logistic import FACTOR
 from leastwise.problem.basis import CHUNK, SUM_CHUNK
 from leastwise.solvers.arrow import CHUNK as TASK_CHUNK
 from leastwise.solvers.moments import SAMPLE_ROWS
@@ -370,22 +371,25 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
 
 
-#: Typical numbers of a search by logistic refits: points evaluated for each fold, Newton steps from the last point,
-#: and products with the design for each step.
-LOGISTIC_POINTS, NEWTON_STEPS, STEP_PRODUCTS = 12.0, 3.0, 20.0
+#: Typical numbers of a search by logistic refits: points evaluated for each fold, Newton steps of a refit from the
+#: last point, and conjugate gradient iterations of a step.
+LOGISTIC_POINTS, NEWTON_STEPS, NEWTON_ITERATIONS = 9.0, 4.0, 8.0
 
 
 def logistic(f: Facts) -> list[Stage]:
     """Refits of every fold at every point, then a fit to all rows; in double precision."""
-    step = Work(products=STEP_PRODUCTS * 2 * f.n * f.b * (1 if f.c == 2 else f.c), calls=10 * STEP_PRODUCTS)
+    outputs = 1 if f.c == 2 else f.c
+    twice = Work(products=4.0 * f.n * f.b * outputs, numbers=2.0 * f.n * f.b, calls=20.0)  # by the design and back
+    if outputs == 1 and f.b <= FACTOR:
+        step = twice + Work(products=2.0 * f.n * f.b**2) + factor(f.b)
+    else:
+        step = twice * (1 + NEWTON_ITERATIONS * min(outputs, 2))
     points = (LOGISTIC_POINTS if f.grows else float(f.sigmas * f.alphas)) * min(WALKED, f.sharings)
-    once = factor(f.b) + Work(factors=f.n * f.b**2, kernels=0.4 * f.n * f.b)
+    design = factor(f.b) + Work(factors=0.0 if f.square else f.n * f.b**2, kernels=0.4 * f.n * f.b)
     room = 8.0 * (7 + f.layers - 1) * f.n * f.b
-    refits = step * (NEWTON_STEPS * max(f.folds, 1) * points) + once * min(points, f.sigmas + beyond(f))
-    last = step * (2 * NEWTON_STEPS) + once
-    values = kernel(f.n, f.b, f.width)
-    first = [Stage("search", f.n, points, values + refits, room)] if f.chooses else []
-    return [*first, Stage("solve", f.n, 1, values + last, room)]
+    refits = step * (NEWTON_STEPS * max(f.folds, 1) * points) + design * min(points, f.sigmas + beyond(f))
+    first = [Stage("search", f.n, points, kernel(f.n, f.b, f.width) + refits, room)] if f.chooses else []
+    return [*first, Stage("solve", f.n, 1, design + step * (2 * NEWTON_STEPS), room)]
 
 
 #: Typical number of sharings tried with every sigma, and in the refinement of alpha.

@@ -45,6 +45,8 @@ from leastwise.utils.resources import threads_for
 FIRST_ROWS = 300
 #: and of the second one.
 SECOND_ROWS = 1000
+#: Relative difference of losses that may be due to rounding.
+ROUNDING = 1e-6
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
 #: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
@@ -206,12 +208,12 @@ def _finalists(results: list[Result]) -> list[Result]:
 
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
-    if not best.clearly_better(found):
-        return False
     rows, objective = problem.rows, problem.settings.objective
-    more = objective.row_losses(rows, HeldOut(found.F)) - objective.row_losses(rows, HeldOut(best.F))
+    losses = objective.row_losses(rows, HeldOut(best.F))
+    more = objective.row_losses(rows, HeldOut(found.F)) - losses
     mean = float(np.average(more, weights=rows.w))
-    return mean > float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
+    error = float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
+    return mean > max(error, ROUNDING * float(np.abs(losses).mean()))
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:

@@ -19,8 +19,8 @@ from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTa
 from leastwise.calibration.calibrators import CALIBRATIONS, Calibration
 from leastwise.calibration.label_calibrators import fit_label_clip
 from leastwise.displays import SelectionDisplay, SimilarityDisplay
-from leastwise.estimators.ridge_problem import choose
-from leastwise.estimators.solving import Fitted, make_problem
+from leastwise.fitting.direct import Fitted, make_problem
+from leastwise.fitting.ridge_problem import choose
 from leastwise.model_selection.label_objective import LABEL_SCORINGS, register_label_scoring
 from leastwise.model_selection.objective import (
     CLASS_SCORINGS,

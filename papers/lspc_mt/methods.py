@@ -24,8 +24,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
 from leastwise.model_selection.steps import Grid
 from leastwise.problem.coupling import from_lambda_gamma
 from leastwise.problem.kernels import RBF

@@ -8,9 +8,9 @@ from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise import LSPC, LSSVC
-from leastwise.estimators import iterating
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.iterating import smoothest
+from leastwise.fitting import iterative as iterating
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.iterative import smoothest
 from leastwise.linalg.krylov import block_cg
 from leastwise.model_selection.steps import Grid
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, resolve_kernel

@@ -1,7 +1,7 @@
 """The table of all solvers, and the choice among them, used by both ``plan`` and ``fit``.
 
 ``SOLVERS`` is the only list of the names that ``solver=`` accepts. The built-in ones are registered by
-``leastwise.estimators.fitting``, since the fitting functions belong to the estimators. To add one::
+``leastwise.fitting.fit``, since the fitting functions belong to the estimators. To add one::
 
     register_solver(Solver("name", ("single",), fit, stages))
 
@@ -52,9 +52,9 @@ class Solver:
     name : str
     families : tuple of str
         Families of estimators whose ``solver=`` accepts the name: "single" (LSPC), "machine" (LS-SVMs), "tasks",
-        "task machine", "labels".
+        "task machine", "labels", "logistic", "task logistic".
     fit : callable
-        ``fit(spec, data, settings)`` returns a ``leastwise.estimators.solving.Fitted``.
+        ``fit(spec, data, settings)`` returns a ``leastwise.fitting.direct.Fitted``.
     stages : callable
         Maps :class:`Facts` to the steps of the fit, with their operations and their memory.
     needs : callable
@@ -98,6 +98,8 @@ def candidates(f: Facts) -> tuple[str, ...]:
     """Solvers that are possible for these data and parameters; those that give up nothing come first."""
     if f.asked != "auto":
         return (f.asked,)
+    if "logistic" in f.family:
+        return ("newton",)
     if "task" in f.family:
         way = task_solver(f.asked, f.few, f.b, f.n)
         return (way,) if way == "arrow" or not f.iterates else (way, "krylov")

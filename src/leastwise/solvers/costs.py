@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from leastwise.linalg.logistic import FACTOR
 from leastwise.problem.basis import CHUNK, SUM_CHUNK
 from leastwise.solvers.arrow import CHUNK as TASK_CHUNK
 from leastwise.solvers.moments import SAMPLE_ROWS
@@ -77,7 +78,7 @@ class Facts:
 
     Attributes
     ----------
-    family : {"single", "machine", "tasks", "task machine", "labels"}
+    family : {"single", "machine", "tasks", "task machine", "labels", "logistic", "task logistic"}
         Which solvers there are.
     asked : str
         The parameter ``solver``.
@@ -368,6 +369,27 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
         + f.itemsize * 2 * f.n * f.width
     )
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
+
+
+#: Typical numbers of a search by logistic refits: points evaluated for each fold, Newton steps of a refit from the
+#: last point, and conjugate gradient iterations of a step.
+LOGISTIC_POINTS, NEWTON_STEPS, NEWTON_ITERATIONS = 9.0, 4.0, 8.0
+
+
+def logistic(f: Facts) -> list[Stage]:
+    """Refits of every fold at every point, then a fit to all rows; in double precision."""
+    outputs = 1 if f.c == 2 else f.c
+    twice = Work(products=4.0 * f.n * f.b * outputs, numbers=2.0 * f.n * f.b, calls=20.0)  # by the design and back
+    if outputs == 1 and f.b <= FACTOR:
+        step = twice + Work(products=2.0 * f.n * f.b**2) + factor(f.b)
+    else:
+        step = twice * (1 + NEWTON_ITERATIONS * min(outputs, 2))
+    points = (LOGISTIC_POINTS if f.grows else float(f.sigmas * f.alphas)) * min(WALKED, f.sharings)
+    design = factor(f.b) + Work(factors=0.0 if f.square else f.n * f.b**2, kernels=0.4 * f.n * f.b)
+    room = 8.0 * (7 + f.layers - 1) * f.n * f.b
+    refits = step * (NEWTON_STEPS * max(f.folds, 1) * points) + design * min(points, f.sigmas + beyond(f))
+    first = [Stage("search", f.n, points, kernel(f.n, f.b, f.width) + refits, room)] if f.chooses else []
+    return [*first, Stage("solve", f.n, 1, design + step * (2 * NEWTON_STEPS), room)]
 
 
 #: Typical number of sharings tried with every sigma, and in the refinement of alpha.

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from leastwise.estimators import feature_weights
-from leastwise.estimators.feature_weights import POWER, gradient_parts, mean_squared_gradient, weights_of
+from leastwise.fitting import feature_weights
+from leastwise.fitting.feature_weights import POWER, gradient_parts, mean_squared_gradient, weights_of
 from leastwise.problem.coupling import Shared
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, Sum, resolve_kernel
 

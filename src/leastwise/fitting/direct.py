@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators.label_problem import LabelProblem, relation_of
-from leastwise.estimators.ridge_problem import RidgeProblem, choose
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.task_problem import TaskProblem, coupling_of, shared_coupling
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.label_problem import LabelProblem, relation_of
+from leastwise.fitting.ridge_problem import RidgeProblem, choose
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.task_problem import TaskProblem, coupling_of, shared_coupling
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import SearchResult
 from leastwise.problem.basis import Basis

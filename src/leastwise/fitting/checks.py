@@ -113,22 +113,6 @@ def check_square(X: Any, name: str) -> None:
     check_symmetric(X, "The training matrix of kernel='precomputed'")
 
 
-def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) -> None:
-    """Raise MemoryError if a fit would not fit in memory; the message has the number of centres that would fit.
-
-    ``blocks`` is the number of classes if each has its own centres, which are then counted by class.
-    """
-    need, have = arrays * n * b * itemsize, available_memory()
-    if need <= have:
-        return
-    fits = int(have // (arrays * n * itemsize * blocks))
-    hint = f" n_centers={fits} would fit." if fits > 0 else ""
-    raise MemoryError(
-        f"{n} rows with {b} basis functions need about {human(need)} for the kernel matrix and its factors; "
-        f"{human(have)} are available.{hint} (leastwise.set_memory_limit or LEASTWISE_MEMORY changes the limit.)"
-    )
-
-
 # --------------------------------------------------------------------- tasks
 
 

@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 
 from leastwise.calibration.calibrators import ClipNormalise, Signed, fit_label_calibrator
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.spec import Spec
 from leastwise.linalg.logistic import Stop
 from leastwise.model_selection.folds import search_sample
 from leastwise.model_selection.objective import ValueObjective

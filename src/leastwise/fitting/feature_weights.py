@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from leastwise.estimators.ridge_problem import RidgeProblem
+from leastwise.fitting.ridge_problem import RidgeProblem
 from leastwise.model_selection.folds import input_hashes
 from leastwise.model_selection.search import natural_length
 from leastwise.model_selection.splitters import grouped_folds

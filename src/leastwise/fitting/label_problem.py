@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.estimators.checks import label_penalties
-from leastwise.estimators.ridge_problem import RidgeProblem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.checks import label_penalties
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.ridge_problem import RidgeProblem
+from leastwise.fitting.spec import Spec
 from leastwise.model_selection.folds import LEAST_GROUPS, content_hashes, input_hashes
 from leastwise.model_selection.label_objective import LabelObjective
 from leastwise.model_selection.search import Search

@@ -16,6 +16,7 @@ from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC
 from leastwise.calibration.blend import Blend, Sample
 from leastwise.calibration.calibrators import (
     CALIBRATIONS,
+    CalibratedScores,
     Calibration,
     ClipNormalise,
     Signed,
@@ -157,6 +158,18 @@ def test_the_credibility_of_signed_scores_is_that_of_the_scores(kind):
     expected = sample_credibility(kind, s)
     assert 0.01 < expected < 0.99
     assert sample_credibility(kind, replace(s, F=2 * s.F - 1), signed=True) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_the_decision_of_two_classes_is_that_of_the_second_minus_the_first(c):
+    s = sample(c=c, seed=5)
+    found = CalibratedScores(s.F, np.ones(len(s.F)), fit_calibrator("blend", s))
+    D = found.decision()
+    assert D.ndim == (1 if c == 2 else 2)
+    largest = (D > 0).astype(int) if c == 2 else D.argmax(axis=1)
+    np.testing.assert_array_equal(largest, found.best())
+    np.testing.assert_array_equal(found.best(), found.proba().argmax(axis=1))
+    assert len(np.unique(largest)) == c
 
 
 def test_isotonic_is_one_step_function_per_class():

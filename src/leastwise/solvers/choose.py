@@ -29,7 +29,7 @@ from leastwise.solvers.plan import Alternative, Plan, Step
 from leastwise.solvers.work import TYPICAL, Speed, Work, kernel, speed
 from leastwise.utils.resources import available_memory, human
 
-#: How many times as long as the cheapest solver one with exact leave-one-out scores may take. Where they are given up,
+#: How many times as long as another solver one with exact leave-one-out scores may take. Where they are given up,
 #: the time of a fit falls by no more than this factor,
 COMPLETE = 1.5
 #: unless the fit took no more than this many seconds. If only some rows lose their exact scores, that share of it.

@@ -163,6 +163,7 @@ def test_auto_takes_it_beyond_memory_and_rows(monkeypatch):
             LSPC(1.5, 1e-3, **options).fit(X, Y)
     monkeypatch.delenv("LEASTWISE_MEMORY")
     monkeypatch.setattr("leastwise.solvers.choose.COMPLETE", 1e-9)
+    monkeypatch.setattr("leastwise.solvers.choose.PATIENCE", 1e-9)
     assert hasattr(LSPC(1.5, 1e-3, search_rows=100, random_state=0).fit(X, Y), "residual_")
     assert not hasattr(LSPC(1.5, 1e-3, n_centers=20, random_state=0).fit(X, Y), "residual_")
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.linalg.decompositions import pivoted_cholesky, ridge_inverse
+from leastwise.linalg.decompositions import inner_gram, pivoted_cholesky, ridge_inverse, single_suffices
 from leastwise.linalg.krylov import Krylov, Times, block_cg, three_steps
 from leastwise.problem.coupling import Centring, CouplingMatrix, shrunk_means
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
@@ -326,7 +326,8 @@ class KrylovProblem:
         # Exact products are few compared with rough ones, so the cache is left to these.
         self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **shared)
         rank = preconditioner_rank(len(rows), (self.rough or self.H).X.dtype.itemsize)
-        self.L = self._columns(self.rough or self.H, rank)
+        self.L, self.scale = self._columns(self.rough or self.H, rank), 1.0
+        self._grams: dict[tuple[int, int, bool], Array] = {}
 
     def _weigh(self, rows: Rows, row_coupling: RowCoupling | None) -> None:
         """Set the rows, their weighted targets, and how they are centred."""
@@ -353,7 +354,7 @@ class KrylovProblem:
         )
         part.H = self.H.leading(m, part.root)
         part.rough = None if self.rough is None else self.rough.leading(m, part.root)
-        part.L = self.L[:m] * (part.root / self.root[:m]).astype(self.L.dtype)[:, None]
+        part.L, part.scale = self.L[:m], float(np.sum(part.root**2) / np.sum(self.root[:m] ** 2))
         return part
 
     def solve(self, alpha: float, start: Any = None) -> KrylovSolution:
@@ -382,14 +383,25 @@ class KrylovProblem:
 
     def _solver(self, rho: float, start: Array | None) -> Callable[[Array], Krylov]:
         """Function that solves ``(W G W + rho) X = B`` for any number of columns, from ``start``."""
-        options, L = self.solver_options, self.L if self.centring is None else self.centring.rows(self.L)
+        options = self.solver_options
         how: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "report": options.report}
-        how |= {"start": start, "precondition": ridge_inverse(L, rho)}
+        how |= {"start": start, "precondition": self._preconditioner(rho / self.scale)}
         exact, rough = self._times(self.H, rho), self.rough
         if rough is None:
             return partial(block_cg, exact, **how)
         times = self._times(rough, rho)
         return lambda B: block_cg(times, B, exact=exact, accurate=partial(self._accurate, options.tol, B), **how)
+
+    def _preconditioner(self, rho: float) -> Times:
+        """``V -> (L L' + rho)^-1 V``; ``L'L`` serves every alpha, and that of the first rows is a part of it."""
+        if self.centring is not None:
+            return ridge_inverse(self.centring.rows(self.L), rho)
+        single, gram = single_suffices(self.L, rho), np.zeros((self.L.shape[1],) * 2)
+        for part in ((0, self.first, single), (self.first, len(self.L), single)):
+            if part not in self._grams:
+                self._grams[part] = inner_gram(self.L[part[0] : part[1]], single)
+            gram += self._grams[part]
+        return ridge_inverse(self.L, rho, gram)
 
     def _accurate(self, tol: float, B: Array, X: Array) -> bool:
         """True if single precision changes the residual of X by less than a tenth of the tolerance.

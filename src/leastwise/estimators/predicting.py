@@ -17,7 +17,7 @@ from leastwise.model_selection.optimism import hidden_errors
 from leastwise.problem.basis import evaluate
 from leastwise.problem.labels import Labels
 from leastwise.solvers.solve_tasks import evaluate_tasks
-from leastwise.utils.arrays import get_namespace, is_finite, to_namespace, to_numpy
+from leastwise.utils.arrays import get_namespace, is_finite, is_numpy, to_namespace, to_numpy
 from leastwise.utils.optional import frames
 from leastwise.utils.unwrap import core
 
@@ -36,6 +36,8 @@ def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Ar
         own = getattr(model, "task_intercept_", None)
         intercept = model.intercept_ if own is None else np.vstack([own, model.intercept_])[task]
     F += to_namespace(intercept, F)
+    if is_numpy(F):
+        F, nearest = (A.astype(model.intercept_.dtype, copy=False) for A in (F, nearest))
     if not is_finite(F):
         raise ValueError(
             "Scores overflow on these rows: their values are far larger than those of the training rows."

@@ -199,7 +199,8 @@ def _finalists(results: list[Result]) -> list[Result]:
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    more = objective.row_losses(rows, HeldOut(found.F)) - objective.row_losses(rows, HeldOut(best.F))
+    losses = [objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (found, best)]
+    more = losses[0] - losses[1]
     mean = float(np.average(more, weights=rows.w))
     return mean > float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
 

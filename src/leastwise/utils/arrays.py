@@ -144,7 +144,7 @@ def _check_dense(A: Any) -> None:
 
 
 def in_precision(value: Any, dtype: Any) -> Any:
-    """A numpy array of floats in this type; of dataclasses and tuples all arrays of floats, anything else unchanged."""
+    """Numpy arrays of floats in this type, also those in dataclasses and tuples; anything else is unchanged."""
     if isinstance(value, np.ndarray):
         return value.astype(dtype, copy=False) if value.dtype.kind == "f" else value
     if isinstance(value, tuple):

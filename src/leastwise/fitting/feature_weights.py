@@ -16,7 +16,6 @@ other folds with these weights. They are kept if the mean loss falls by more tha
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -107,31 +106,31 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
     if fold is None:
         return None
     whole = replace(problem, data=replace(problem.data, rows=replace(rows, fold=fold, by_observation=False)))
-    plain = _heldout(_evaluator(whole, found), found.sigma, [found.alpha])[0]
+    unweighted = _evaluator(whole, found)
     points = [(sigma, alpha) for sigma in SIGMAS for alpha in ALPHAS]
-    weighted = [np.empty_like(plain) for _ in points]
+    plain, *weighted = np.empty((1 + len(points), *unweighted.Z.shape), dtype=unweighted.Z.dtype)
     for k in range(int(fold.max()) + 1):
         out = np.flatnonzero(fold == k)
+        plain[out] = _heldout(unweighted, out, found.sigma, [found.alpha])[0]
         weights, ratio = learn_weights(problem.with_rows(rows.take(np.flatnonzero(fold != k), False)), found)
         X = (rows.X * weights).astype(rows.X.dtype)
         part = replace(whole, data=replace(whole.data, rows=replace(whole.rows, X=X)))
         alphas = [max(found.alpha, LEAST_ALPHA) * alpha for alpha in ALPHAS]
         evaluator = _evaluator(part, found)
-        evaluator.folds = Folds.only(out)
-        scores = [F for sigma in SIGMAS for F in _heldout(evaluator, found.sigma * ratio * sigma, alphas)]
+        scores = [F for sigma in SIGMAS for F in _heldout(evaluator, out, found.sigma * ratio * sigma, alphas)]
         for F, mine in zip(weighted, scores, strict=True):
-            F[out] = mine[out]
-    values = [objective(rows, HeldOut(F), None)[0] for F in weighted]
-    best = int(np.argmax(values))
-    less = objective.row_losses(rows, HeldOut(plain)) - objective.row_losses(rows, HeldOut(weighted[best]))
+            F[out] = mine
+    values, calibrators = zip(*(objective(rows, HeldOut(F), None) for F in (plain, *weighted)), strict=True)
+    best = int(np.argmax(values[1:]))
+    less = objective.row_losses(rows, HeldOut(plain), calibrators[0])
+    less = less - objective.row_losses(rows, HeldOut(weighted[best]), calibrators[1 + best])
     mean = float(np.average(less, weights=rows.w))
     error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
     if not mean > ERRORS * error:
         return None
     weights, ratio = learn_weights(problem, found)
-    gain = values[best] - objective(rows, HeldOut(plain), None)[0]
     alpha = max(found.alpha, LEAST_ALPHA) * points[best][1]
-    return WeightedInputs(weights, gain, ratio * points[best][0], alpha)
+    return WeightedInputs(weights, values[1 + best] - values[0], ratio * points[best][0], alpha)
 
 
 def _folds(problem: RidgeProblem) -> Array | None:
@@ -166,13 +165,15 @@ def _evaluator(problem: RidgeProblem, found: Candidate) -> Any:
         evaluator = evaluator.with_linear_weight(found.weight)
     if found.intercept_ratio is not None:
         evaluator = evaluator.with_intercept_ratio(found.intercept_ratio)
-    return copy.copy(evaluator)
+    return evaluator
 
 
-def _heldout(evaluator: Any, sigma: float, alphas: list[float]) -> list[Array]:
-    """Held-out scores of the folds at this sigma and these alphas."""
-    at = evaluator.heldout(sigma, len(alphas))
-    return [evaluator.without_rounding(at(alpha)).F for alpha in alphas]
+def _heldout(evaluator: Any, out: Array, sigma: float, alphas: list[float]) -> list[Array]:
+    """Scores of the rows ``out``, held out together, at this sigma and these alphas."""
+    part = evaluator.for_worker()  # what others have computed belongs to their folds
+    part.folds = Folds.only(out)
+    at = part.heldout(sigma, len(alphas))
+    return [part.without_rounding(at(alpha)).F[out] for alpha in alphas]
 
 
 #: Weights are the mean squared gradient to this power.

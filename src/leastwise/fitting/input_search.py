@@ -209,11 +209,11 @@ def _finalists(results: list[Result]) -> list[Result]:
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    losses = objective.row_losses(rows, HeldOut(best.F))
-    more = objective.row_losses(rows, HeldOut(found.F)) - losses
+    losses = [objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (found, best)]
+    more = losses[0] - losses[1]
     mean = float(np.average(more, weights=rows.w))
     error = float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
-    return mean > max(error, ROUNDING * float(np.abs(losses).mean()))
+    return mean > max(error, ROUNDING * float(np.abs(losses[1]).mean()))
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:

@@ -26,7 +26,7 @@ from leastwise.problem.kernels import Kernel
 from leastwise.solvers.costs import Facts, Stage, moments
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Alternative, Plan, Step
-from leastwise.solvers.work import TYPICAL, Speed, Work, kernel, speed
+from leastwise.solvers.work import DOUBLE_ROWS, TYPICAL, Speed, Work, kernel, speed
 from leastwise.utils.resources import available_memory, human
 
 #: How many times as long as another solver one with exact leave-one-out scores may take. Where they are given up,
@@ -242,7 +242,7 @@ def advice(made: Draft) -> str:
     if f.cuttable and f.blocks == 1 and (f.alike or "task" not in f.family):
         name = "fit_stream with n_centers" if "task" in f.family else "fit_stream"
         ways.append(f"{name} reads rows block by block and does not hold them.")
-    if f.itemsize == 8:
+    if f.itemsize == 8 and f.n > DOUBLE_ROWS:
         ways.append("float32 rows need half of the memory.")
     ways.append("(leastwise.set_memory_limit or the environment variable LEASTWISE_MEMORY changes the limit.)")
     return " ".join(ways)

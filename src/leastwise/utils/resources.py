@@ -32,7 +32,7 @@ _everywhere: list[int | None] = [None]
 #: Time and result of the last query of the system, which takes as long as a small fit. Blocks of rows reuse it for
 #: RECENT seconds, the costs of the solvers for as long as it takes to compare them.
 _seen: list[float] = [-1e9, 0]
-RECENT, JUST_NOW = 2.0, 0.02
+RECENT, JUST_NOW = 2.0, 0.1
 _here: ContextVar[int | None] = ContextVar("leastwise_memory", default=None)
 
 

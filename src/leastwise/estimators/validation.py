@@ -42,6 +42,7 @@ from leastwise.sources.blocks import Known
 from leastwise.sources.frames import category_columns, code_matrix, has_categories, learn_categories
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, text_objects, to_numpy
 from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
+from leastwise.utils.resources import explained_memory
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -134,7 +135,8 @@ def all_or_nothing(fit: Callable) -> Callable:
         draft = object.__new__(type(self))
         fitted = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
         vars(draft).update({name: value for name, value in vars(self).items() if name not in fitted})
-        result = fit(draft, *args, **kwargs)
+        with explained_memory():
+            result = fit(draft, *args, **kwargs)
         self.__dict__ = vars(draft)
         return self if result is draft else result
 

@@ -38,7 +38,7 @@ from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.work import DOUBLE_ROWS, STAND_IN
 from leastwise.sources.blocks import Known
 from leastwise.sources.frames import category_columns, code_matrix, has_categories, learn_categories
-from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, is_numpy, to_numpy
+from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, text_objects, to_numpy
 from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
 
 Array = np.ndarray
@@ -349,7 +349,7 @@ def read_matrix(
         Of scikit-learn, for y.
     """
     checks |= {**CHECKS, "dtype": dtypes, "ensure_all_finite": "allow-nan" if computed(kernel) else True}
-    alone = isinstance(y, str) and y == NO_TARGETS
+    alone, y = isinstance(y, str) and y == NO_TARGETS, text_objects(y)
     reset, known = learn is not None, vars(model).get("categories_")
     if learn:
         X = as_table(X)

@@ -133,7 +133,7 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
         elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers) and not leading_zeros(texts):
             y = np.array(numbers, dtype=float).astype(np.int64)
         else:
-            y = np.array([text for text in texts if text is not None])
+            y = np.array([text for text in texts if text is not None], dtype=object)  # of the width of each text
     if not len(y):
         raise TableError(f'column "{name}", the target, has no values.')
     return Target(kind, y, known)

@@ -206,6 +206,28 @@ def _reclaimable(stat: Path) -> int:
     return 0
 
 
+@contextmanager
+def explained_memory() -> Iterator[None]:
+    """An allocation that fails inside says what is available and what to do; other errors are raised as they are.
+
+    Plans are estimates. A limit of the address space (``ulimit -v``) also counts what threads and libraries reserve,
+    and other processes take memory during a fit. So an allocation can fail although the plan fits.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        if type(error) is MemoryError and error.args:  # one of ours, with figures
+            raise
+        failed = str(error).rstrip(".") or "an allocation failed"
+        room = _system()
+        raise MemoryError(
+            f"Out of memory: {failed}; {human(room)} are available to this process. Nothing was changed. A smaller "
+            "limit than this, by leastwise.set_memory_limit or the environment variable LEASTWISE_MEMORY, makes "
+            "smaller blocks and another solver possible; fewer rows, n_centers=, float32 rows, and fit_stream where "
+            "the model has it, need less memory."
+        ) from error
+
+
 def human(size: float) -> str:
     """Format a size with three digits and a unit."""
     for unit in ("B", "KB", "MB", "GB", "TB"):

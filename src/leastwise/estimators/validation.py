@@ -22,7 +22,7 @@ from leastwise.model_selection.folds import (
     warn_of_copies,
 )
 from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
-from leastwise.problem.inputs import Inputs, check_sparse_missing
+from leastwise.problem.inputs import Inputs, check_sparse_missing, has_missing
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed
 from leastwise.problem.targets import LabelTargets, Targets, ValueTargets
 from leastwise.problem.tasks import (
@@ -404,6 +404,11 @@ def read_rows(model: Any, X: Any) -> Any:
 
 def scaled(model: Any, X: Any) -> Any:
     """Validated rows, transformed for the kernel of a model."""
+    if model.inputs_.fill is None and computed(model.kernel_) and has_missing(X):
+        raise ValueError(
+            f"Input X contains NaN, and this {type(model).__name__} was fitted to sparse X, which has no missing "
+            "values: fill them first, for example with sklearn.impute.SimpleImputer."
+        )
     return model.inputs_(X)
 
 

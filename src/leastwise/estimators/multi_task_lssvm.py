@@ -9,8 +9,8 @@ from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import task_influence
 from leastwise.estimators.plans import task_plan
 from leastwise.estimators.regressors import TaskRegressor
-from leastwise.fitting.spec import Spec
 from leastwise.estimators.task_streaming import fit_stream
+from leastwise.fitting.spec import Spec
 from leastwise.problem.targets import ClassTargets, ValueTargets, check_bounds
 
 #: Values of ``solver``.

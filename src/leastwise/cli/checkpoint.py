@@ -158,7 +158,7 @@ def fingerprint(model: TableModel, table: Table) -> str:
     for name, column in table.columns.items():
         digest.update(name.encode() + b"\0")
         if column.dtype.kind == "O":
-            digest.update("\x1f".join("\x1e" if cell is None else str(cell) for cell in column.tolist()).encode())
+            digest.update("\x1f".join(["\x1e" if cell is None else cell for cell in column.tolist()]).encode())
         else:
             digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()

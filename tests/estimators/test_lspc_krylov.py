@@ -12,7 +12,7 @@ from leastwise.fitting import iterative as iterating
 from leastwise.fitting.fit import prepare
 from leastwise.fitting.iterative import smoothest
 from leastwise.linalg.krylov import block_cg
-from leastwise.model_selection.steps import Grid
+from leastwise.model_selection.grids import Grid
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, resolve_kernel
 from leastwise.solvers.choose import draft
 from leastwise.solvers.costs import Facts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.label_thresholds import THRESHOLD_RULES
-from leastwise.model_selection.steps import Grid, SharingGrid
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
 from leastwise.problem.similarity_checks import real_numbers

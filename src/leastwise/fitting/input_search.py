@@ -31,9 +31,9 @@ from leastwise.fitting.feature_weights import WeightedInputs, can_learn, compare
 from leastwise.fitting.planning import draft_plan
 from leastwise.fitting.ridge_problem import RidgeProblem, for_all_rows, run_search
 from leastwise.fitting.spec import Spec
+from leastwise.model_selection.grids import Grid
 from leastwise.model_selection.objective import ClassObjective
 from leastwise.model_selection.search import Search, natural_length
-from leastwise.model_selection.steps import Grid
 from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings

@@ -21,7 +21,7 @@ from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.inspection.feature_weights import named_feature_weights
-from leastwise.model_selection.search import search_time
+from leastwise.model_selection.checkpoint import search_time
 from leastwise.solvers.plan import Plan, duration
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column

@@ -16,6 +16,7 @@ from leastwise.problem.kernels import Kernel, Linear, Precomputed
 from leastwise.solvers.choose import Draft, draft, refuse_stream, timed
 from leastwise.solvers.costs import Facts, ProblemSize
 from leastwise.solvers.evaluator import Settings
+from leastwise.solvers.krylov import COARSE
 from leastwise.solvers.plan import Plan
 from leastwise.utils.arrays import is_dask
 
@@ -121,6 +122,7 @@ def facts(spec: Spec, kernel: Kernel, size: ProblemSize) -> Facts:
         "grows": alphas.ratio is not None,
         "chooses": spec.cv is not None,
         "classes": spec.targets.kind != "values",
+        "coarse": not spec.many_labels and spec.tol >= COARSE,
         **{name: getattr(size, name) for name in ("tasks", "labels", "folds", "largest", "exact", "stored")},
     }
     if spec.many_labels:

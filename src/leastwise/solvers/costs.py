@@ -120,6 +120,8 @@ class Facts:
         Numbers of a sparse row, including their indices; 0 for dense rows.
     classes : bool
         Whether it is a classification.
+    coarse : bool
+        Whether the tolerance lets iterations use single precision.
     """
 
     family: str
@@ -156,6 +158,7 @@ class Facts:
     pairs: bool = False
     stored: int = 0
     classes: bool = True
+    coarse: bool = False
 
     @property
     def width(self) -> int:
@@ -353,7 +356,7 @@ def rivalled(f: Facts) -> Facts:
 def krylov_stage(f: Facts, solves: float) -> Stage:
     """A preconditioner and iterations."""
     half, budget = f.n * (f.n + 256) / 2, kernel_budget()
-    size = f.itemsize if half * f.itemsize <= budget else 4
+    size = f.itemsize if half * f.itemsize <= budget and not f.coarse else 4
     rank, held = preconditioner_rank(f.n, size), min(half * size, budget)
     kept = held / (half * size)
     values = kernel(f.n, f.n / 2, f.width)
@@ -361,6 +364,7 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     # Products with few columns have half of the speed of those with many, and half of the kernel is read twice.
     each = Work(products=2 * (2 * f.n**2 * f.c + 4 * f.n * rank * f.c), numbers=f.n**2)
     work = start + each * ITERATIONS + values * (kept + (1 - kept) * ITERATIONS)
+    work = work * (size / f.itemsize)  # single precision takes half of the time
     room = (
         held
         + (2**24 if kept < 1 else 0)

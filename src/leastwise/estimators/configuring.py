@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
-from leastwise.estimators.planning import draft_plan
+from leastwise.estimators.planning import MOST_DIFFERENCES, draft_plan
 from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
 from leastwise.estimators.solving import make_problem
 from leastwise.estimators.spec import Spec
@@ -49,8 +49,6 @@ SECOND_ROWS = 1000
 MORE_ROWS = 1.2
 #: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
 LOGISTIC_ALPHA = 0.03
-#: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
-MOST_DIFFERENCES = 2e10
 #: With no more rows than this, every row is a centre.
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.

@@ -28,7 +28,7 @@ from scipy import sparse
 from leastwise.fitting.dataset import Dataset
 from leastwise.fitting.direct import make_problem
 from leastwise.fitting.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
-from leastwise.fitting.planning import draft_plan
+from leastwise.fitting.planning import MOST_DIFFERENCES, draft_plan
 from leastwise.fitting.ridge_problem import RidgeProblem, for_all_rows, run_search
 from leastwise.fitting.spec import Spec
 from leastwise.model_selection.grids import Grid
@@ -51,8 +51,6 @@ ROUNDING = 1e-6
 MORE_ROWS = 1.2
 #: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
 LOGISTIC_ALPHA = 0.03
-#: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
-MOST_DIFFERENCES = 2e10
 #: With no more rows than this, every row is a centre.
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.costs import Facts, Stage, moments
+from leastwise.solvers.costs import Facts, Stage, complete_stages, moments
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Alternative, Plan, Step
 from leastwise.solvers.work import DOUBLE_ROWS, TYPICAL, Speed, Work, kernel, speed
@@ -132,6 +132,11 @@ class Draft:
     def work(self) -> Work:
         """Operations of all steps."""
         return sum((stage.work for stage in self.stages), Work())
+
+    @cached_property
+    def complete(self) -> tuple[Stage, ...]:
+        """All steps of a fit, with those that do not depend on the solver."""
+        return complete_stages(self.facts, self.solver, self.stages)
 
     @property
     def gives_up(self) -> str:
@@ -251,9 +256,8 @@ def advice(made: Draft) -> str:
 def timed(made: Draft) -> Plan:
     """The plan, with times from a short benchmark of this machine."""
     f, rates = made.facts, speed(np.float32 if made.facts.itemsize == 4 else np.float64)
-    steps = [
-        Step(s.what, s.rows, s.times, s.work.flops, int(s.peak_bytes), rates.seconds(s.work)) for s in made.stages
-    ]
+    stages = made.complete
+    steps = [Step(s.what, s.rows, s.times, s.work.flops, int(s.peak_bytes), rates.seconds(s.work)) for s in stages]
     asked = kernel(1000, f.b, f.width) + Work(products=2000.0 * f.b * f.c, calls=100.0)
     room = int(min(8 * 1000 * f.b, 2**22)) * 2
     predict = Step("predict 1,000 rows", 1000, 1, asked.flops, room, rates.seconds(asked))
@@ -264,7 +268,7 @@ def timed(made: Draft) -> Plan:
         f.c,
         (*steps, predict),
         sum(step.flops for step in steps),
-        made.peak_bytes,
+        max(step.peak_bytes for step in steps),
         sum(step.seconds for step in steps),
         made.limit,
         made.fits,
@@ -272,7 +276,13 @@ def timed(made: Draft) -> Plan:
         advice(made),
         made.gives_up,
         tuple(
-            Alternative(other.solver, rates.seconds(other.work), other.peak_bytes, other.fits, other.gives_up)
+            Alternative(
+                other.solver,
+                rates.seconds(sum((stage.work for stage in other.complete), Work())),
+                int(max(stage.peak_bytes for stage in other.complete)),
+                other.fits,
+                other.gives_up,
+            )
             for other in drafts(replace(f, asked="auto"), made.limit)
             if other.solver != made.solver
         ),

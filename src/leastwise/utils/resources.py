@@ -114,6 +114,14 @@ def block_bytes(most: int) -> int:
     return max(1, min(most, (_recent_system(RECENT) if limit is None else limit) // SHARE))
 
 
+def used_memory() -> int | None:
+    """Bytes that this process has in memory; None where that is not known."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError, IndexError):
+        return None
+
+
 def configured_memory() -> int | None:
     """The limit that the user set, or None."""
     for limit in (_here.get(), _everywhere[0]):

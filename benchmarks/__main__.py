@@ -72,7 +72,7 @@ PAPERS = (
     Run("label_tables_toy", 15, "papers ml-lspc --parts toy --runs 1 --labels 10 20 50 100"),
     Run("label_tables_solve", 5, "papers ml-lspc --parts solve"),
 )
-#: Everything that the pages show.
+#: What the pages show, most important first, and then what they do not show.
 RUNS = (
     Run("raw_tables", 150, "raw_tables --sizes 300 1500"),
     Run("raw_tables_all", 60, "raw_tables --sizes all --draws 1"),
@@ -120,6 +120,10 @@ RUNS = (
     Run("first_report", 2, "first_report"),
     Run("label_lambdas", 10, "label_lambdas"),
     *PAPERS,
+    Run("kernel_families", 15, "kernel_families"),
+    Run("gemm_fraction", 2, "gemm_fraction"),
+    Run("preconditioners", 2, "preconditioners"),
+    Run("array_api", 3, "array_api --threads 1 --repeats 1"),
 )
 #: Files with a line for each fit, in which the fits of earlier runs are kept.
 LINES = dict.fromkeys(("raw_tables", "raw_tables_all"), "raw_tables.jsonl")

@@ -38,7 +38,11 @@ TESTS = {
     "solvers/heldout.py": ["solvers/test_heldout.py"],
     "solvers/label_evaluators.py": ["solvers/test_label_rows.py", "solvers/test_label_heldout.py"],
     "calibration/logits.py": ["calibration/test_calibration.py", "calibration/test_probability.py"],
-    "calibration/blend.py": ["calibration/test_probability.py", "calibration/test_cautious.py"],
+    "calibration/blend.py": [
+        "calibration/test_blend_steps.py",
+        "calibration/test_probability.py",
+        "calibration/test_cautious.py",
+    ],
     "calibration/maps.py": ["calibration/test_calibration.py"],
     "calibration/calibrators.py": ["calibration/test_probability.py", "calibration/test_calibration.py"],
     "calibration/label_calibrators.py": ["calibration/test_label_probability.py"],

@@ -1,6 +1,8 @@
 """``python -m benchmarks``: what is complete is not repeated, and one failure does not stop the rest."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +79,25 @@ def test_the_papers_results_have_the_names_of_their_experiments():
         given = {k: tuple(v) if isinstance(v, list) else v for k, v in args.items() if v is not None}
         settings = experiment.made(False, {k: v for k, v in given.items() if k not in COMMON})
         assert run.result == "_".join([experiment.record, *settings.ways()])
+
+
+#: Scripts for work on the package, which compare two versions of it.
+DEVELOPMENT = {"architecture", "fit_costs"}
+
+
+def test_every_script_is_run_and_described():
+    folder = Path(runner.__file__).parent
+    scripts = {file.stem for file in folder.glob("*.py") if not file.stem.startswith("_")} - {"pages"}
+    assert scripts - DEVELOPMENT == {run.script for run in runner.RUNS} - {"papers"}
+    listed = re.findall(r"^\| `(\w+)` \|", (folder / "README.md").read_text(), flags=re.M)
+    assert sorted(listed) == sorted(scripts)
+
+
+def test_every_result_of_a_page_is_written_by_a_run():
+    """Files that a table reads are results of the list."""
+    kept = {"task_peers_gp"}  # needs GPyTorch; task_peers has it too where that is installed
+    folder = Path(runner.__file__).parent
+    text = "".join(file.read_text() for file in folder.glob("_page_*.py"))
+    read = set(re.findall(r'(?:results|_figures)\("([\w-]+)"\)', text))
+    assert len(read) > 30
+    assert read - kept <= {run.result for run in runner.RUNS}

@@ -27,7 +27,7 @@ from scipy import sparse
 
 from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
 from leastwise.estimators.planning import draft_plan
-from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
+from leastwise.estimators.ridge_problem import LOGISTIC_ALPHA, RidgeProblem, for_all_rows, run_search
 from leastwise.estimators.solving import make_problem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
@@ -47,8 +47,6 @@ FIRST_ROWS = 300
 SECOND_ROWS = 1000
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
-#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
-LOGISTIC_ALPHA = 0.03
 #: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
 MOST_DIFFERENCES = 2e10
 #: With no more rows than this, every row is a centre.
@@ -110,7 +108,8 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
-    settings = replace(settings, seen=tuple(seen), chosen=names)
+    of_all = best.weighted and len(data.rows) <= rungs(spec.search_rows, len(data.rows))[1]
+    settings = replace(settings, seen=tuple(seen), chosen=names, weights_of_all=of_all)
     spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
     return spec, data, settings
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from leastwise.estimators.feature_weights import cross_fitted
 from leastwise.estimators.label_problem import LabelProblem, relation_of
 from leastwise.estimators.ridge_problem import RidgeProblem, choose
 from leastwise.estimators.spec import Spec
@@ -98,7 +99,8 @@ def make_problem(spec: Spec, data: Dataset, settings: Settings) -> RidgeProblem:
 
 def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dict] = ()) -> Fitted:
     """Choose, solve by a factorisation, and prune; ``seen`` are points of an earlier search."""
-    choice, solution = choose(make_problem(spec, data, settings)), None
+    problem, solution = make_problem(spec, data, settings), None
+    choice = cross_fitted(problem, choose(problem))
     if spec.many_tasks:
         choice, solution = _with_scores_of_all(spec, data, settings, choice)
     choice = replace(choice, seen=[*seen, *choice.seen])
@@ -281,7 +283,8 @@ def heaviest(size: Array, count: int, task: Array | None) -> Array:
 
 def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
-    choice = choose(make_problem(spec, data, settings))
+    problem = make_problem(spec, data, settings)
+    choice = cross_fitted(problem, choose(problem))
     point = choice.outcome
     refits = choice.evaluator.with_sharing(point.sharing)
     solution, n_iter = _solve_logistic(spec, refits, point)

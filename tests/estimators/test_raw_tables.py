@@ -681,7 +681,7 @@ def test_a_model_with_missing_values_predicts_sparse_rows():
 @every
 def test_missing_values_for_a_model_of_sparse_rows_are_named(estimator):
     model = fitted(made(estimator), sparse.csr_array(NUMBERS))
-    with pytest.raises(ValueError, match="contains NaN, and this .* was fitted to sparse X.*SimpleImputer"):
+    with pytest.raises(ValueError, match=r"contains NaN, and this .* was fitted to sparse X.*SimpleImputer"):
         answer(model, GAPS)
 
 

@@ -29,7 +29,7 @@ from leastwise.fitting.dataset import Dataset
 from leastwise.fitting.direct import make_problem
 from leastwise.fitting.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
 from leastwise.fitting.planning import MOST_DIFFERENCES, draft_plan
-from leastwise.fitting.ridge_problem import RidgeProblem, for_all_rows, run_search
+from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem, for_all_rows, run_search
 from leastwise.fitting.spec import Spec
 from leastwise.model_selection.grids import Grid
 from leastwise.model_selection.objective import ClassObjective
@@ -49,8 +49,6 @@ SECOND_ROWS = 1000
 ROUNDING = 1e-6
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
-#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
-LOGISTIC_ALPHA = 0.03
 #: With no more rows than this, every row is a centre.
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.
@@ -110,7 +108,8 @@ def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, 
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
-    settings = replace(settings, seen=tuple(seen), chosen=names)
+    of_all = best.weighted and len(data.rows) <= rungs(spec.search_rows, len(data.rows))[1]
+    settings = replace(settings, seen=tuple(seen), chosen=names, weights_of_all=of_all)
     spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
     return spec, data, settings
 

@@ -110,10 +110,15 @@ class LabelProblem(RidgeProblem):
 
     # -------------------------------------------------------------- evaluators
 
+    @property
+    def refits(self) -> bool:
+        """True if held-out scores have no closed form."""
+        return self.classes is None and not self.label_rows.complete
+
     def evaluator(self) -> Any:
         """Held-out scores in closed form, or by refits if some labels are unknown."""
         rows, settings, relation = self.label_rows, self.settings, self.coupling
-        if self.classes is not None or rows.complete:
+        if not self.refits:
             found = LabelEvaluator(rows, self.basis, settings, relation, self.families)
             found.note = "" if self.classes is None else ", first look"
             return found

@@ -35,6 +35,10 @@ from leastwise.solvers.work import SEARCH_ROWS, rows_to_refine, rows_to_search
 Array = np.ndarray
 
 
+#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
+LOGISTIC_ALPHA = 0.03
+
+
 @dataclass(frozen=True)
 class Grids:
     """Values of sigma, alpha and, for tasks and labels, sharing that the search starts from."""
@@ -141,6 +145,11 @@ class RidgeProblem:
         return self
 
     # -------------------------------------------------------------- evaluators
+
+    @property
+    def refits(self) -> bool:
+        """True if held-out scores have no closed form."""
+        return self.spec.logistic
 
     def evaluator(self) -> Any:
         """Held-out scores of these rows at any sigma, alpha and sharing."""

@@ -1,7 +1,7 @@
 """Steps of a search: the evaluation of one step, and steps in parallel.
 
-A step evaluates all alphas at one sigma and sharing. ``Prefetch`` computes steps in parallel ahead of their turn, with
-the same results as a sequential search. Jobs share the BLAS threads and the memory limit of the process.
+A step evaluates all alphas at one sigma and sharing. ``Prefetch`` computes steps in parallel ahead of their turn,
+with the same results as a sequential search. Jobs share the BLAS threads and the memory limit of the process.
 """
 
 from __future__ import annotations

@@ -159,21 +159,9 @@ def _center_figures() -> list[dict[str, Any]]:
 def few_row_figures() -> str:
     """Broken promises of abstention and coverage of sets with few rows."""
     parts = [origin("few_rows")]
-    for kind, first, second in few_rows.KINDS:
-        header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", "without the correction"]
-        rows = [
-            [
-                f["model"],
-                f["setting"],
-                str(f["rows"]),
-                str(f["draws"]),
-                str(f["level"]),
-                *few_rows.both(f, first, second),
-            ]
-            for f in results("few_rows")["figures"]
-            if f["kind"] == kind
-        ]
-        parts.append(table(header, rows))
+    for kind, *_ in few_rows.KINDS:
+        header, lines = few_rows.lines_of(results("few_rows")["figures"], kind)
+        parts.append(table(header, [[str(cell) for cell in line] for line in lines]))
     return "\n\n".join(parts)
 
 

@@ -12,6 +12,7 @@ LIMITS = {
     "solvers.moments.SAMPLE_ROWS": 80,
     "solvers.arrow.CHUNK": 2**12,
     "solvers.choose.COMPLETE": 1e-9,
+    "solvers.choose.PATIENCE": 1e-9,
     "solvers.work.SETTLE_ROWS": 100,
     "fitting.spec.MANY_ROWS": 100,
     "fitting.sums.LARGE_FOLD": 20,

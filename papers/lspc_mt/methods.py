@@ -26,7 +26,7 @@ from scipy.special import expit
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
 from leastwise.fitting.direct import make_problem
 from leastwise.fitting.fit import prepare
-from leastwise.model_selection.steps import Grid
+from leastwise.model_selection.grids import Grid
 from leastwise.problem.coupling import from_lambda_gamma
 from leastwise.problem.kernels import RBF
 from papers._common import PLAIN

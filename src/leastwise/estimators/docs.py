@@ -140,7 +140,7 @@ solver.lssvm : {"auto", "cholesky", "moments", "krylov"}
     "cholesky" factorises the kernel matrix. "krylov" solves by preconditioned block conjugate gradients and never
     stores the kernel matrix of all rows (section 3.4 of Xu et al.); hyperparameters are chosen on a subsample, and a
     tenth of the rows is held out. "moments" sums over the rows, for few centres. "auto" takes the
-    cheapest that fits in memory, see ``plan``.
+    cheapest that fits in memory, and prefers exact leave-one-out scores, see ``plan``.
 
 solver.task_lssvm : {"auto", "dual", "arrow", "krylov"}
     "dual" is one system with as many unknowns as rows, whatever the number of tasks. "arrow" goes through the tasks

@@ -107,7 +107,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are chosen on a subsample,
         and five folds are held out in turn for calibration, or some of them, or a tenth, of very many rows.
         "moments" sums over the rows, for few centres and if all labels are known. "auto" takes the cheapest that fits
-        in memory, see :meth:`plan`.
+        in memory, and prefers exact leave-one-out scores, see :meth:`plan`.
     search_rows : "auto", int or None, default="auto"
         Approximate number of rows on which sigma, alpha and sharing are searched; alpha and sharing are then refined
         on all rows. None uses all rows for both.

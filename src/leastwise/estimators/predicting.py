@@ -124,12 +124,16 @@ def label_evidence(model: Any) -> list[Evidence]:
 
 def hidden_by_selection(model: Any, held: HeldRows) -> float:
     """Errors that the choice of hyperparameters and of a recalibration may hide; all labels of a row count as one."""
-    known = held.weight > 0 if held.weight.ndim == 1 else (held.weight > 0).any(axis=1)
-    size = len(np.unique(held.group[known])) if held.group is not None else known.sum()
-    if held.group is None and held.count is not None:
-        size = held.count[known].sum()
     families = sum(name is not None for name in vars(model).get("scores_", ())) > 1
-    return hidden_errors(vars(core(model)).get("cv_results_"), float(size), int(families))
+    return hidden_errors(vars(core(model)).get("cv_results_"), observations(held), int(families))
+
+
+def observations(held: HeldRows) -> float:
+    """Number of independent observations that were held out: groups, or rows with their counts."""
+    known = held.weight > 0 if held.weight.ndim == 1 else (held.weight > 0).any(axis=1)
+    if held.group is not None:
+        return float(len(np.unique(held.group[known])))
+    return float(known.sum() if held.count is None else held.count[known].sum())
 
 
 def unseen_task_evidence(model: Any) -> Evidence | None:

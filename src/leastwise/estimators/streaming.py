@@ -31,6 +31,7 @@ from leastwise.sources.row_source import BlockSource, RowSource
 from leastwise.utils.arrays import bring, is_dask
 from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.hashing import EVERY
+from leastwise.utils.resources import explained_memory
 from leastwise.utils.warn import warn_user
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def _can_stream(model: KernelEstimator) -> bool:
 
 
 @available_if(_can_stream)
+@explained_memory()
 def partial_fit(
     self: Model, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, groups: Any = None
 ) -> Model:
@@ -150,6 +152,7 @@ def partial_fit(
     return renew(self, begun, self.moments_ + more.moments, kept, targets)
 
 
+@explained_memory()
 def unfit(self: Model, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Model:
     """Remove rows that were added before: the model is then the same as without them.
 
@@ -219,6 +222,7 @@ def _check_possible(model: KernelEstimator, moments: Moments, removed: Moments, 
         )
 
 
+@explained_memory()
 def forget(self: Model, keep: float) -> Model:
     """Multiply the weights of all rows so far by a factor.
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.label_thresholds import THRESHOLD_RULES
-from leastwise.model_selection.steps import Grid, SharingGrid
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
 from leastwise.problem.similarity_checks import real_numbers
 from leastwise.problem.tasks import Tasks
 from leastwise.solvers.work import search_bytes
-from leastwise.utils.arrays import largest, numpy_dtype
+from leastwise.utils.arrays import largest, numpy_dtype, text_objects
 from leastwise.utils.resources import available_memory, human
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ def check_search_rows(value: Any) -> None:
 
 def check_groups(groups: Any, n: int) -> Array:
     """One label for every row, without missing ones, as integer codes."""
-    groups = np.asarray(groups)
+    groups = np.asarray(text_objects(groups))
     if groups.shape != (n,):
         raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
     labels = [str(g) if isinstance(g, str) else g for g in groups.tolist()]

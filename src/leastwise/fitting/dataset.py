@@ -35,10 +35,10 @@ from leastwise.problem.tasks import (
 )
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.solvers.work import STAND_IN
+from leastwise.solvers.work import DOUBLE_ROWS, STAND_IN
 from leastwise.sources.blocks import Known
 from leastwise.sources.frames import category_columns, code_matrix, has_categories, learn_categories
-from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
+from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, text_objects, to_numpy
 from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
 
 Array = np.ndarray
@@ -73,6 +73,8 @@ class Dataset:
         Number of columns of X.
     categories : list
         The known values of each column of X; None for a column of numbers.
+    precision : dtype or None
+        Type of the rows as they were given; X is in double precision if there are few of them.
     """
 
     rows: Rows
@@ -85,6 +87,7 @@ class Dataset:
     tasks: Tasks | None = None
     n_features: int = 0
     categories: Known = field(default_factory=list)
+    precision: Any = None
 
     @property
     def category_columns(self) -> list[int]:
@@ -129,6 +132,7 @@ def read_dataset(
     y, sample_weight, groups, tasks = (bring(a) for a in (y, sample_weight, groups, tasks))
     by_dtype = spec.categories is None or isinstance(spec.categories, str)
     stays = spec.device_rows and foreign(X) and by_dtype and not isinstance(kernel, Precomputed)
+    stays = stays and not (spec.every_row and X.shape[0] <= DOUBLE_ROWS)
     X = X if stays else bring(X)
     if isinstance(spec.targets, ValueTargets):
         spec.targets.check_raw(y)
@@ -141,7 +145,11 @@ def read_dataset(
         X, y, task, index = _read_tasks(spec, model, X, y, tasks, kernel, places)
     else:
         X, y = read_matrix(model, X, kernel, float_dtypes(X), y, learn=places, **targets.sklearn_checks)
-    X = DeviceRows(X) if stays else X
+    precision = X.dtype
+    if stays:
+        X, precision = DeviceRows(X), None
+    elif X.shape[0] <= DOUBLE_ROWS:
+        X = X.astype(float, copy=False)
     targets.check(y)
     if not spec.scales_inputs(kernel):
         check_range(X, kernel)
@@ -150,7 +158,7 @@ def read_dataset(
     W = targets.weights(sample_weight, y)
     count = observation_counts(sample_weight)
     data = arrange(spec, targets, X, y, W, groups, kernel, task=task, tasks=index, count=count)
-    return replace(data, categories=model.categories_)
+    return replace(data, categories=model.categories_, precision=precision)
 
 
 def _read_tasks(
@@ -341,7 +349,7 @@ def read_matrix(
         Of scikit-learn, for y.
     """
     checks |= {**CHECKS, "dtype": dtypes, "ensure_all_finite": "allow-nan" if computed(kernel) else True}
-    alone = isinstance(y, str) and y == NO_TARGETS
+    alone, y = isinstance(y, str) and y == NO_TARGETS, text_objects(y)
     reset, known = learn is not None, vars(model).get("categories_")
     if learn:
         X = as_table(X)

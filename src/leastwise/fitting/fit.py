@@ -134,6 +134,7 @@ for _solver in (
         by_blocks=True,
         device_rows=True,
         gives_up=_own_functions,
+        inexact=lambda f: f.b / f.n,
     ),
     Solver(
         "krylov",
@@ -144,6 +145,7 @@ for _solver in (
         by_blocks=True,
         iterative=True,
         gives_up=lambda f: "leave-one-out scores (a tenth of the rows is held out instead), and influence()",
+        inexact=lambda f: 1.0,
     ),
     Solver(
         "sgd",
@@ -153,6 +155,7 @@ for _solver in (
         _rows,
         by_blocks=True,
         gives_up=lambda f: "the exact solution, and leave-one-out scores (a tenth of the rows is held out instead)",
+        inexact=lambda f: 1.0,
     ),
     Solver(
         "cg",
@@ -163,6 +166,7 @@ for _solver in (
         by_blocks=True,
         iterative=True,
         gives_up=_each_label_row_in_turn,
+        inexact=lambda f: 1.0,
     ),
     Solver("newton", ("logistic", "task logistic"), fit_logistic, costs.logistic),
     Solver("lbfgs", ("logistic", "task logistic"), fit_logistic, costs.logistic),

@@ -28,12 +28,12 @@ from scipy import sparse
 from leastwise.fitting.dataset import Dataset
 from leastwise.fitting.direct import make_problem
 from leastwise.fitting.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
-from leastwise.fitting.planning import draft_plan
-from leastwise.fitting.ridge_problem import RidgeProblem, for_all_rows, run_search
+from leastwise.fitting.planning import MOST_DIFFERENCES, draft_plan
+from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem, for_all_rows, run_search
 from leastwise.fitting.spec import Spec
+from leastwise.model_selection.grids import Grid
 from leastwise.model_selection.objective import ClassObjective
 from leastwise.model_selection.search import Search, natural_length
-from leastwise.model_selection.steps import Grid
 from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
@@ -49,10 +49,6 @@ SECOND_ROWS = 1000
 ROUNDING = 1e-6
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
-#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
-LOGISTIC_ALPHA = 0.03
-#: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
-MOST_DIFFERENCES = 2e10
 #: With no more rows than this, every row is a centre.
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.
@@ -112,7 +108,8 @@ def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, 
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
-    settings = replace(settings, seen=tuple(seen), chosen=names)
+    of_all = best.weighted and len(data.rows) <= rungs(spec.search_rows, len(data.rows))[1]
+    settings = replace(settings, seen=tuple(seen), chosen=names, weights_of_all=of_all)
     spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
     return spec, data, settings
 
@@ -209,11 +206,11 @@ def _finalists(results: list[Result]) -> list[Result]:
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    losses = objective.row_losses(rows, HeldOut(best.F))
-    more = objective.row_losses(rows, HeldOut(found.F)) - losses
+    losses = [objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (found, best)]
+    more = losses[0] - losses[1]
     mean = float(np.average(more, weights=rows.w))
     error = float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
-    return mean > max(error, ROUNDING * float(np.abs(losses).mean()))
+    return mean > max(error, ROUNDING * float(np.abs(losses[1]).mean()))
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:

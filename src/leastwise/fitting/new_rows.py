@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from leastwise.fitting.checks import check_range
-from leastwise.fitting.dataset import read_matrix, task_ids
+from leastwise.fitting.dataset import computed, read_matrix, task_ids
 from leastwise.problem.basis import evaluate
+from leastwise.problem.inputs import has_missing
 from leastwise.problem.tasks import as_table, factor_tasks, split_tasks
 from leastwise.solvers.solve_tasks import evaluate_tasks
 from leastwise.sources.frames import has_categories
-from leastwise.utils.arrays import bring, float_dtypes, get_namespace, is_finite, to_namespace
+from leastwise.utils.arrays import bring, float_dtypes, get_namespace, is_finite, is_numpy, to_namespace
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -31,6 +32,8 @@ def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Ar
         own = getattr(model, "task_intercept_", None)
         intercept = model.intercept_ if own is None else np.vstack([own, model.intercept_])[task]
     F += to_namespace(intercept, F)
+    if is_numpy(F):
+        F, nearest = (A.astype(model.intercept_.dtype, copy=False) for A in (F, nearest))
     if not is_finite(F):
         raise ValueError(
             "Scores overflow on these rows: their values are far larger than those of the training rows."
@@ -51,7 +54,15 @@ def read_rows(model: Any, X: Any) -> Any:
 
 
 def scaled(model: Any, X: Any) -> Any:
-    """Validated rows, transformed for the kernel of a model."""
+    """Validated rows, transformed for the kernel of a model, in the precision of its centres."""
+    if model.inputs_.fill is None and computed(model.kernel_) and has_missing(X):
+        raise ValueError(
+            f"Input X contains NaN, and this {type(model).__name__} was fitted to sparse X, which has no missing "
+            "values: fill them first, for example with sklearn.impute.SimpleImputer."
+        )
+    centers = getattr(model, "centers_", None)
+    if is_numpy(X) and not model.inputs_.identity and centers is not None:
+        X = X.astype(centers.dtype, copy=False)
     return model.inputs_(X)
 
 

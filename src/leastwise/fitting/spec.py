@@ -21,10 +21,11 @@ from leastwise.fitting.checks import (
     choose,
     parse_grid,
 )
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.model_selection.label_objective import LabelObjective, resolve_label_scoring
 from leastwise.model_selection.objective import ClassObjective, ValueObjective, resolve_scoring, resolve_value_scoring
 from leastwise.model_selection.search import natural_height, natural_length
-from leastwise.model_selection.steps import Grid, SharingGrid, check_n_jobs
+from leastwise.model_selection.steps import check_n_jobs
 from leastwise.problem.basis import Basis, given_basis, make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.problem.inputs import SCALES

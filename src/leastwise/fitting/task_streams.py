@@ -35,8 +35,8 @@ from leastwise.fitting.task_problem import (
     with_intercept_ratios,
 )
 from leastwise.model_selection.folds import observation_counts
+from leastwise.model_selection.grids import Grid
 from leastwise.model_selection.search import Search, SearchResult
-from leastwise.model_selection.steps import Grid
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets, check_classes
 from leastwise.problem.targets.classes import check_class_weight

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from leastwise.utils.resources import explained_memory
+
 
 def all_or_nothing(fit: Callable) -> Callable:
     """Decorate a fit: the model has all of its old state until the fit is complete, and then all of its new state.
@@ -19,7 +21,8 @@ def all_or_nothing(fit: Callable) -> Callable:
         draft = object.__new__(type(self))
         fitted = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
         vars(draft).update({name: value for name, value in vars(self).items() if name not in fitted})
-        result = fit(draft, *args, **kwargs)
+        with explained_memory():
+            result = fit(draft, *args, **kwargs)
         self.__dict__ = vars(draft)
         return self if result is draft else result
 

@@ -162,8 +162,8 @@ class Objective(Protocol):
         """Magnitude of the objective; differences below a millionth of it count as ties."""
         ...
 
-    def row_losses(self, rows: Rows, held: HeldOut) -> Array:
-        """A loss of each row, for paired comparisons."""
+    def row_losses(self, rows: Rows, held: HeldOut, calibrator: Any = None) -> Array:
+        """A loss of each row, for paired comparisons; ``calibrator`` is that of these scores, if known."""
         ...
 
     def __call__(self, rows: Rows, held: HeldOut, last: Any) -> tuple[float, Any]:
@@ -332,7 +332,7 @@ class Evaluator:
 
     def holding_out(self, rows: Array) -> Self:
         """Copy that holds out these rows together, and no others; its scores of other rows are meaningless."""
-        other = copy.copy(self)
+        other = self.for_worker()  # what this one has computed belongs to its folds
         other.folds = Folds.only(rows)
         return other
 

@@ -82,7 +82,7 @@ class RefitEvaluator(Evaluator):
     def holding_out(self, rows: Array) -> Self:
         """Copy that holds out these rows together, and no others."""
         other = super().holding_out(rows)
-        other.folds_out, other.past, other.unconverged = [rows], {}, set()
+        other.folds_out = [rows]
         return other
 
     @property

@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from leastwise.estimators.ridge_problem import LOGISTIC_ALPHA, RidgeProblem
+from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem
 from leastwise.model_selection.folds import input_hashes
 from leastwise.model_selection.search import SearchResult, natural_length
 from leastwise.model_selection.splitters import grouped_folds
@@ -113,30 +113,31 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
     if fold is None:
         return None
     whole = replace(problem, data=replace(problem.data, rows=replace(rows, fold=fold, by_observation=False)))
-    plain = _heldout(_evaluator(whole, found), found.sigma, [found.alpha])[0]
+    unweighted = _evaluator(whole, found)
     points = [(sigma, alpha) for sigma in SIGMAS for alpha in ALPHAS]
-    weighted = [np.empty_like(plain) for _ in points]
+    plain, *weighted = np.empty((1 + len(points), len(rows), problem.settings.n_outputs), dtype=rows.X.dtype)
     for k in range(int(fold.max()) + 1):
         out = np.flatnonzero(fold == k)
+        plain[out] = _heldout(unweighted, out, found.sigma, [found.alpha])[0]
         weights, ratio = learn_weights(problem.with_rows(rows.take(np.flatnonzero(fold != k), False)), found)
         X = (rows.X * weights).astype(rows.X.dtype)
         part = replace(whole, data=replace(whole.data, rows=replace(whole.rows, X=X)))
         alphas = [max(found.alpha, LEAST_ALPHA) * alpha for alpha in ALPHAS]
-        evaluator = _evaluator(part, found).holding_out(out)
-        scores = [F for sigma in SIGMAS for F in _heldout(evaluator, found.sigma * ratio * sigma, alphas)]
+        evaluator = _evaluator(part, found)
+        scores = [F for sigma in SIGMAS for F in _heldout(evaluator, out, found.sigma * ratio * sigma, alphas)]
         for F, mine in zip(weighted, scores, strict=True):
-            F[out] = mine[out]
-    values = [objective(rows, HeldOut(F), None)[0] for F in weighted]
-    best = int(np.argmax(values))
-    less = objective.row_losses(rows, HeldOut(plain)) - objective.row_losses(rows, HeldOut(weighted[best]))
+            F[out] = mine
+    values, calibrators = zip(*(objective(rows, HeldOut(F), None) for F in (plain, *weighted)), strict=True)
+    best = int(np.argmax(values[1:]))
+    less = objective.row_losses(rows, HeldOut(plain), calibrators[0])
+    less = less - objective.row_losses(rows, HeldOut(weighted[best]), calibrators[1 + best])
     mean = float(np.average(less, weights=rows.w))
     error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
     if not mean > ERRORS * error:
         return None
     weights, ratio = learn_weights(problem, found)
-    gain = values[best] - objective(rows, HeldOut(plain), None)[0]
     alpha = max(found.alpha, LEAST_ALPHA) * points[best][1]
-    return WeightedInputs(weights, gain, ratio * points[best][0], alpha)
+    return WeightedInputs(weights, values[1 + best] - values[0], ratio * points[best][0], alpha)
 
 
 def cross_fitted(problem: RidgeProblem, choice: SearchResult) -> SearchResult:
@@ -238,10 +239,11 @@ def _evaluator(problem: RidgeProblem, found: Candidate) -> Any:
     return evaluator
 
 
-def _heldout(evaluator: Any, sigma: float, alphas: list[float]) -> list[Array]:
-    """Held-out scores of the folds at this sigma and these alphas."""
-    at = evaluator.heldout(sigma, len(alphas))
-    return [evaluator.without_rounding(at(alpha)).F for alpha in alphas]
+def _heldout(evaluator: Any, out: Array, sigma: float, alphas: list[float]) -> list[Array]:
+    """Scores of the rows ``out``, held out together, at this sigma and these alphas."""
+    part = evaluator.holding_out(out)
+    at = part.heldout(sigma, len(alphas))
+    return [part.without_rounding(at(alpha)).F[out] for alpha in alphas]
 
 
 #: Weights are the mean squared gradient to this power.

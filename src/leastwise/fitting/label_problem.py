@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.estimators.checks import label_penalties
-from leastwise.estimators.ridge_problem import RidgeProblem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.checks import label_penalties
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.ridge_problem import RidgeProblem
+from leastwise.fitting.spec import Spec
 from leastwise.model_selection.folds import LEAST_GROUPS, content_hashes, input_hashes
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.model_selection.label_objective import LabelObjective
 from leastwise.model_selection.search import Search
 from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
-from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES, Alike, Covariance, Differences, Relation, own_part
 from leastwise.problem.similarity_checks import check_label_similarity
 from leastwise.solvers.evaluator import Candidate

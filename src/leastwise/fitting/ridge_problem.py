@@ -18,13 +18,13 @@ from typing import Any, Self
 import numpy as np
 
 from leastwise.calibration.calibrators import ClipNormalise, Signed, fit_label_calibrator
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.spec import Spec
 from leastwise.linalg.logistic import Stop
 from leastwise.model_selection.folds import search_sample
+from leastwise.model_selection.grids import Grid, SharingGrid, best_of
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import Search, SearchResult
-from leastwise.model_selection.steps import Grid, SharingGrid, best_of
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Linear, Precomputed, Sum
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators.feature_weights import cross_fitted
-from leastwise.estimators.label_problem import LabelProblem, relation_of
-from leastwise.estimators.ridge_problem import RidgeProblem, choose
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.task_problem import TaskProblem, coupling_of, shared_coupling
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.feature_weights import cross_fitted
+from leastwise.fitting.label_problem import LabelProblem, relation_of
+from leastwise.fitting.ridge_problem import RidgeProblem, choose
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.task_problem import TaskProblem, coupling_of, shared_coupling
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import SearchResult
 from leastwise.problem.basis import Basis
@@ -43,6 +43,7 @@ from leastwise.solvers.solve_tasks import (
     stream_tasks,
 )
 from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
+from leastwise.utils.arrays import in_precision
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -82,6 +83,13 @@ class Fitted:
     def outcome(self) -> Candidate:
         """The chosen point."""
         return self.choice.outcome
+
+    def in_precision(self, dtype: Any) -> Fitted:
+        """The same with scores, calibrator and intercepts of this type; coefficients keep their digits."""
+        best, found = self.outcome, self.solution
+        best = replace(best, F=best.F.astype(dtype), calibrator=in_precision(best.calibrator, dtype))
+        found = replace(found, intercept=found.intercept.astype(dtype))
+        return replace(self, choice=replace(self.choice, outcome=best), solution=found)
 
 
 # ------------------------------------------------------------------------ direct

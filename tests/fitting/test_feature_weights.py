@@ -8,18 +8,12 @@ from sklearn.metrics import log_loss, r2_score
 from sklearn.preprocessing import StandardScaler
 
 from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.estimators import feature_weights
-from leastwise.estimators.configuring import configure
-from leastwise.estimators.feature_weights import (
-    POWER,
-    gradient_parts,
-    learn_weights,
-    mean_squared_gradient,
-    weights_of,
-)
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.ridge_problem import choose
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting import feature_weights
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.feature_weights import POWER, gradient_parts, learn_weights, mean_squared_gradient, weights_of
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.input_search import choose_inputs
+from leastwise.fitting.ridge_problem import choose
 from leastwise.model_selection.search import natural_length
 from leastwise.problem.coupling import Shared
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, Sum, resolve_kernel
@@ -139,7 +133,7 @@ def problem_and_choice(model, X, y, tasks=None):
     """The problem of a fit with inputs that were chosen, and its point by held-out scores as they are."""
     spec = model._spec()
     data, settings = prepare(model, spec, X, y, tasks=tasks)
-    problem = make_problem(*configure(spec, data, settings))
+    problem = make_problem(*choose_inputs(spec, data, settings))
     return problem, choose(problem)
 
 

@@ -82,9 +82,13 @@ class InputCandidate:
         """Scale and kernel for ``cv_results_``."""
         return {"scale": str(self.scale).lower(), "kernel": self.kernel}
 
-    def apply(self, problem: RidgeProblem) -> RidgeProblem:
-        """The problem with these inputs and this kernel."""
-        data = problem.data.with_inputs(self.inputs, self.function)
+    def apply(self, problem: RidgeProblem, scaled: dict[int, Dataset] | None = None) -> RidgeProblem:
+        """The problem with these inputs and this kernel; ``scaled`` keeps scaled data for other kernels."""
+        known = {} if scaled is None else scaled
+        if id(self.inputs) in known:
+            data = known[id(self.inputs)].with_inputs(Inputs(), self.function)
+        else:
+            data = known[id(self.inputs)] = problem.data.with_inputs(self.inputs, self.function)
         settings = replace(problem.settings, kernel=data.kernel, inputs=self.inputs, note=f", {self.name}")
         return replace(problem, data=data, settings=settings)
 
@@ -100,7 +104,7 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     best, start, seen, names = candidates[0], None, list[dict](), dict[str, str]()
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    if spec.cv is not None and (len(candidates) > 1 or (automatic and spec.metric is not None)):
+    if spec.cv is not None and (len(candidates) > 1 or automatic):
         best, found, seen = _compare(make_problem(spec, data, settings), candidates)
         start, names = found if automatic else None, best.names
     elif best.inputs.identity and best.function == data.kernel:
@@ -148,14 +152,15 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     part = problem.take(first_rows)
     results, seen, ends = list[Result](), list[dict](), dict[str, Candidate]()
     linear: dict[str | None, dict] = {}  # a linear function is the same with all kernels
+    scaled: dict[int, Dataset] = {}
     for candidate in candidates:
-        first = candidate.apply(part).simplified()
+        first = candidate.apply(part, scaled).simplified()
         grids = first.grids.for_share(len(first) / n)
         unit = grids.sigmas.values[0]
         if grids.sigmas.ratio and candidate.kernel in ends:  # what suits a kernel hardly depends on the scale
             end = ends[candidate.kernel]
             first = replace(first, settings=replace(first.settings, start=replace(end, sigma=end.sigma * unit)))
-        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}))
+        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}), walks=True)
         start, alphas = first.settings.start, _every_other(grids.alphas)
         found = None if start is None else search.refine(start, alphas)
         if found is None or not _hopeless(first, found, max(results, key=lambda result: result[1].score)[1]):
@@ -164,7 +169,7 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
     with threads_for(len(part)):
-        results += _weighted(part, results)
+        results += _weighted(part, results, scaled)
     results.sort(key=lambda result: -result[1].score)  # stable: the first candidate wins ties
     share, second = len(part) / n, problem.take(second_rows)
     if len(results) > 1 and len(second) > MORE_ROWS * len(part):
@@ -220,7 +225,7 @@ def _squared(problem: RidgeProblem) -> RidgeProblem:
     return replace(problem, spec=spec, settings=settings)
 
 
-def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
+def _weighted(part: RidgeProblem, results: list[Result], scaled: dict[int, Dataset]) -> list[Result]:
     """The best candidate of a Gaussian kernel with feature weights, if these help on rows they have not seen.
 
     Its score is that without weights plus what they gain in cross-fitting.
@@ -229,7 +234,7 @@ def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
     if spec.metric is None or spec.cv is None:
         return []
     for candidate, found in sorted(results, key=lambda result: -result[1].score):
-        problem = candidate.apply(part).simplified()
+        problem = candidate.apply(part, scaled).simplified()
         if (spec.metric == "auto" and not candidate.kernel.startswith("rbf")) or found.weight == np.inf:
             continue
         if not can_learn(problem):

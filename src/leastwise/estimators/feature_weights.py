@@ -120,6 +120,8 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
         scores = [F for sigma in SIGMAS for F in _heldout(evaluator, out, found.sigma * ratio * sigma, alphas)]
         for F, mine in zip(weighted, scores, strict=True):
             F[out] = mine
+        if 0 < k < fold.max() and _hopeless(whole, found.calibrator, np.flatnonzero(fold <= k), plain, weighted):
+            return None
     values, calibrators = zip(*(objective(rows, HeldOut(F), None) for F in (plain, *weighted)), strict=True)
     best = int(np.argmax(values[1:]))
     less = objective.row_losses(rows, HeldOut(plain), calibrators[0])
@@ -131,6 +133,15 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
     weights, ratio = learn_weights(problem, found)
     alpha = max(found.alpha, LEAST_ALPHA) * points[best][1]
     return WeightedInputs(weights, values[1 + best] - values[0], ratio * points[best][0], alpha)
+
+
+def _hopeless(problem: RidgeProblem, calibrator: Any, done: Array, plain: Array, weighted: list[Array]) -> bool:
+    """True if the losses of the first folds, with one calibrator, are worse with weights by a standard error."""
+    rows, objective = problem.rows.part(done), problem.settings.objective
+    losses = [objective.row_losses(rows, HeldOut(F[done]), calibrator) for F in (plain, *weighted)]
+    more = min((loss - losses[0] for loss in losses[1:]), key=lambda more: float(np.average(more, weights=rows.w)))
+    mean = float(np.average(more, weights=rows.w))
+    return mean > float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
 
 
 def _folds(problem: RidgeProblem) -> Array | None:

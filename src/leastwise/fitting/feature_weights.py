@@ -130,11 +130,9 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
             return None
     values, calibrators = zip(*(objective(rows, HeldOut(F), None) for F in (plain, *weighted)), strict=True)
     best = int(np.argmax(values[1:]))
-    losses = [
-        objective.row_losses(rows, HeldOut(F), calibrator)
-        for F, calibrator in ((weighted[best], calibrators[1 + best]), (plain, calibrators[0]))
-    ]
-    if not clearly_less(*losses, rows.w, rows.size):
+    losses = objective.row_losses(rows, HeldOut(weighted[best]), calibrators[1 + best])
+    others = objective.row_losses(rows, HeldOut(plain), calibrators[0])
+    if not clearly_less(losses, others, rows.w, rows.size):
         return None
     weights, ratio = learn_weights(problem, found)
     alpha = max(found.alpha, LEAST_ALPHA) * points[best][1]

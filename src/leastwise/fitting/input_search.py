@@ -209,8 +209,8 @@ def _finalists(results: list[Result]) -> list[Result]:
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    losses = [objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (best, found)]
-    return clearly_less(*losses, rows.w, rows.size)
+    losses, others = (objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (best, found))
+    return clearly_less(losses, others, rows.w, rows.size)
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:

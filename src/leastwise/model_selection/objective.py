@@ -355,9 +355,7 @@ def charge(n: int, dof: float) -> float:
 
 
 def clearly_less(losses: Array, others: Array, w: Array, n: int, errors: float = 1.0) -> bool:
-    """True if the mean loss of n rows is less than another one by more standard errors than this, and by more than
-    rounding.
-    """
+    """True if the mean loss of n rows is below another by more than these standard errors, and than rounding."""
     less = others - losses
     mean = float(np.average(less, weights=w))
     error = float(np.sqrt(np.average((less - mean) ** 2, weights=w) / n))
@@ -431,5 +429,5 @@ class ValueObjective:
 
     def clearly_better(self, rows: Rows, F: Array, other: Array) -> bool:
         """True if squared errors of F are below those of ``other`` by two standard errors; fewer for many rows."""
-        errors = [self.row_losses(rows, HeldOut(scores)) for scores in (F, other)]
-        return clearly_less(*errors, rows.w, rows.size, ERRORS * caution(rows.size))
+        losses, others = (self.row_losses(rows, HeldOut(scores)) for scores in (F, other))
+        return clearly_less(losses, others, rows.w, rows.size, ERRORS * caution(rows.size))

@@ -13,7 +13,8 @@ from reference import rbf
 from scipy import sparse
 
 from leastwise import LSPC, MultiLabelLSPC
-from leastwise.estimators import iterating, validation
+from leastwise.fitting import dataset as validation
+from leastwise.fitting import iterative as iterating
 from leastwise.model_selection.splitters import StratifiedLabelKFold
 from leastwise.problem.coupling import from_pairwise
 

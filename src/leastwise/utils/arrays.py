@@ -95,6 +95,12 @@ def bring(A: Any) -> Any:
     return to_numpy(A) if foreign(A) else A
 
 
+def text_objects(values: Any) -> Any:
+    """Text in a list becomes an array of objects; NumPy would give every text the width of the longest."""
+    listed = isinstance(values, list | tuple) and len(values) > 0
+    return np.array(values, dtype=object) if listed and all(isinstance(v, str) for v in values) else values
+
+
 def to_namespace(value: Any, A: Any) -> Any:
     """Convert numpy floats to the library, device and dtype of A; unchanged if A is a numpy array."""
     if value is None or is_numpy(A) or not (is_numpy(value) or isinstance(value, float)):

@@ -6,10 +6,10 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import leastwise as lw
-from leastwise.estimators import configuring, feature_weights
-from leastwise.estimators.configuring import rungs
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting import feature_weights, input_search
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.input_search import rungs
 from leastwise.model_selection.search import Search
 from leastwise.problem.kernels import RBF, Laplace, Sum
 from leastwise.solvers.evaluator import Candidate
@@ -114,7 +114,7 @@ def test_more_rows_go_up_the_ladder(monkeypatch):
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(700, 3))
     y = (np.sin(2 * rows[:, 0]) + rows[:, 1] > 0).astype(int)
-    monkeypatch.setattr(configuring, "FIRST_ROWS", 100)
+    monkeypatch.setattr(input_search, "FIRST_ROWS", 100)
     model = lw.LSPC(**AUTO, search_rows=300).fit(rows, y)
     sizes = np.unique(model.cv_results_["n_rows"])
     assert len(sizes) == 3
@@ -218,15 +218,15 @@ def test_a_candidate_is_hopeless_if_its_losses_are_clearly_worse():
     exact = problem.rows.values
     good, bad = (Candidate(1.0, 1.0, 0.0, exact + shift, None) for shift in (0.1, 0.5))
     noise = Candidate(1.0, 1.0, 0.0, exact + 0.1 * np.where(np.arange(N) % 2, 1.01, 0.99)[:, None], None)
-    assert configuring._hopeless(problem, bad, good)
-    assert not configuring._hopeless(problem, good, bad)
-    assert not configuring._hopeless(problem, noise, good)
+    assert input_search._hopeless(problem, bad, good)
+    assert not input_search._hopeless(problem, good, bad)
+    assert not input_search._hopeless(problem, noise, good)
 
 
 @pytest.mark.parametrize("name", ["KLR", "MultiTaskKLR"])
 def test_logistic_regression_compares_inputs_by_least_squares(name, monkeypatch):
     model, y, given = MODELS[name]
-    seen, compare = [], configuring._compare
+    seen, compare = [], input_search._compare
 
     def compared(problem, candidates):
         with monkeypatch.context() as inside:
@@ -234,7 +234,7 @@ def test_logistic_regression_compares_inputs_by_least_squares(name, monkeypatch)
             seen.append(compare(problem, candidates))
         return seen[-1]
 
-    monkeypatch.setattr(configuring, "_compare", compared)
+    monkeypatch.setattr(input_search, "_compare", compared)
     fitted = clone(model).fit(X, y, **given)
     best, start, points = seen[0]
     assert points == []
@@ -248,7 +248,7 @@ def test_logistic_regression_compares_inputs_by_least_squares(name, monkeypatch)
 
 @all_models
 def test_a_named_kernel_is_searched_on_few_rows_first(name, monkeypatch):
-    monkeypatch.setattr(configuring, "FIRST_ROWS", 60)
+    monkeypatch.setattr(input_search, "FIRST_ROWS", 60)
     model, y, given = MODELS[name]
     given = {"tasks": np.arange(N) % 20} if given else {}  # whole tasks are sampled
     model = clone(model).set_params(kernel="rbf", scale="standard", metric=None).fit(X, y, **given)
@@ -264,7 +264,7 @@ def test_a_named_kernel_is_searched_on_few_rows_first(name, monkeypatch):
 def test_a_line_search_over_alpha_finds_the_best_of_the_grid(name, monkeypatch):
     model, y, given = MODELS[name]
     walked = clone(model).fit(X, y, **given)
-    monkeypatch.setattr(configuring, "Search", lambda *args, walks=False, **more: Search(*args, **more))
+    monkeypatch.setattr(input_search, "Search", lambda *args, walks=False, **more: Search(*args, **more))
     whole = clone(model).fit(X, y, **given)
     assert len(walked.cv_results_["n_rows"]) < len(whole.cv_results_["n_rows"])
     for attribute in ("scale_", "alpha_", "sigma_"):

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators.label_problem import LabelProblem, relation_of
-from leastwise.estimators.ridge_problem import RidgeProblem, choose
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.task_problem import TaskProblem, coupling_of, shared_coupling
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.feature_weights import cross_fitted
+from leastwise.fitting.label_problem import LabelProblem, relation_of
+from leastwise.fitting.ridge_problem import RidgeProblem, choose
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.task_problem import TaskProblem, coupling_of, shared_coupling
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import SearchResult
 from leastwise.problem.basis import Basis
@@ -107,7 +108,8 @@ def make_problem(spec: Spec, data: Dataset, settings: Settings) -> RidgeProblem:
 
 def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dict] = ()) -> Fitted:
     """Choose, solve by a factorisation, and prune; ``seen`` are points of an earlier search."""
-    choice, solution = choose(make_problem(spec, data, settings)), None
+    problem, solution = make_problem(spec, data, settings), None
+    choice = cross_fitted(problem, choose(problem))
     if spec.many_tasks:
         choice, solution = _with_scores_of_all(spec, data, settings, choice)
     choice = replace(choice, seen=[*seen, *choice.seen])
@@ -290,7 +292,8 @@ def heaviest(size: Array, count: int, task: Array | None) -> Array:
 
 def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
-    choice = choose(make_problem(spec, data, settings))
+    problem = make_problem(spec, data, settings)
+    choice = cross_fitted(problem, choose(problem))
     point = choice.outcome
     refits = choice.evaluator.with_sharing(point.sharing)
     solution, n_iter = _solve_logistic(spec, refits, point)

@@ -12,6 +12,9 @@ gradient is one matrix product for each output, ``(W X - X o W1) / sigma^2`` wit
 Weights that have seen the labels improve leave-one-out scores more than predictions. So they are evaluated by
 cross-fitting: for each of four folds, weights are learned without it, and its rows are predicted by the model of the
 other folds with these weights. They are kept if the mean loss falls by more than one standard error.
+
+For the same reason, the held-out scores of the final model, which calibrate it and choose alpha, are cross-fitted too
+(:func:`cross_fitted`): each row is left out of a model whose weights were learned without its fold.
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from leastwise.estimators.ridge_problem import RidgeProblem
+from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem
 from leastwise.model_selection.folds import input_hashes
-from leastwise.model_selection.search import natural_length
+from leastwise.model_selection.search import SearchResult, natural_length
 from leastwise.model_selection.splitters import grouped_folds
 from leastwise.problem.kernels import RBF, Kernel, Laplace, Scaled, Sum
 from leastwise.solvers.evaluator import Candidate
-from leastwise.solvers.heldout import Folds, HeldOut
+from leastwise.solvers.heldout import HeldOut
 from leastwise.utils.hashing import pair_hashes, unit_hashes
 
 Array = np.ndarray
@@ -43,6 +46,10 @@ FOLDS = 4
 ERRORS = 1.0
 #: Factors on sigma and alpha that are compared.
 SIGMAS, ALPHAS = (0.7, 1.0), (1.0, 10.0)
+#: The alpha of the final model is raised by this factor as long as this helps,
+STEP = 3.0
+#: at most so many times.
+MOST_STEPS = 8
 #: Gradients of a function that interpolates the targets are noise: it has at least this ridge.
 LEAST_ALPHA = 1e-3
 #: With fewer rows than this nothing is learned,
@@ -145,28 +152,92 @@ def _hopeless(problem: RidgeProblem, calibrator: Any, done: Array, plain: Array,
     return mean > float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
 
 
+def cross_fitted(problem: RidgeProblem, choice: SearchResult) -> SearchResult:
+    """The choice with held-out scores by weights that have not seen the row, and the alpha that suits these best.
+
+    Weights have seen the labels of all rows, so that leave-one-out scores are too good: with few rows and many
+    columns, the alpha that they choose is too small, and probabilities calibrated by them are too sharp. Here the
+    rows of each of four folds are held out, as ``cv`` says, with weights that were learned from the other folds;
+    without a closed form, the fold is held out as a whole. Nothing changes without weights, or if they were learned
+    from a sample, since they have not seen the other rows.
+
+    Parameters
+    ----------
+    problem : RidgeProblem
+        All rows, transformed by inputs with weights.
+    choice : SearchResult
+    """
+    found, fold = choice.outcome, _folds(problem) if problem.settings.weights_of_all else None
+    if fold is None:
+        return choice
+    heldout = _by_other_weights(replace(problem, coupling=choice.coupling), found, fold)
+
+    def at(alpha: float) -> Candidate:
+        F, dof = np.empty_like(found.F), 0.0
+        for k, scores in enumerate(heldout):
+            held, mine = scores(alpha), fold == k
+            F[mine], dof = held.F[mine], dof + held.dof * float(np.mean(mine))
+        return choice.evaluator.objective(found.sigma, alpha, HeldOut(F, dof=dof), found)
+
+    best = at(found.alpha)
+    for _ in range(MOST_STEPS if problem.grids.alphas.ratio else 0):
+        more = at(best.alpha * STEP)
+        if not more.better_than(best):
+            break
+        best = more
+    return replace(choice, outcome=best)
+
+
+def _by_other_weights(problem: RidgeProblem, found: Candidate, fold: Array) -> list[Callable[[float], HeldOut]]:
+    """For each fold a function from alpha to held-out scores, with weights from the rows of the other folds."""
+    known, settings = problem.settings.inputs.weights, problem.settings
+    assert known is not None
+    plain, functions = _reweighted(problem, 1 / np.where(known > 0, known, 1.0)), []
+    lengths = [natural_length(settings.kernel, each.rows) for each in (plain, problem)]
+    alpha = found.alpha / LOGISTIC_ALPHA if problem.spec.logistic else found.alpha  # weights are those of squares
+    start, learner = replace(found, sigma=found.sigma * lengths[0] / lengths[1], alpha=alpha), plain.simplified()
+    for k in range(int(fold.max()) + 1):
+        others = learner.with_rows(learner.rows.take(np.flatnonzero(fold != k), False))
+        weights, ratio = learn_weights(others, start)
+        evaluator = _evaluator(_reweighted(plain, weights), found)
+        if problem.refits:
+            evaluator = evaluator.holding_out(np.flatnonzero(fold == k))
+        functions.append(evaluator.heldout(start.sigma * ratio, 2))  # often only two alphas
+    return functions
+
+
+def _reweighted(problem: RidgeProblem, weights: Array) -> RidgeProblem:
+    """The same problem with all columns multiplied by weights, and the kernel fitted to them."""
+    rows = problem.rows
+    X = (rows.X * weights).astype(rows.X.dtype)
+    settings = replace(problem.settings, kernel=problem.settings.kernel.fitted(X, rows.w))
+    return replace(problem, data=replace(problem.data, rows=replace(rows, X=X)), settings=settings)
+
+
 def _folds(problem: RidgeProblem) -> Array | None:
     """Four folds, classes and tasks in proportion; None if there are too few rows.
 
-    Groups, or the copies of a row, stay together. Folds depend on the content of the rows, not on their order, and
-    copies are like weights.
+    Groups, or the copies of a row, stay together. Folds depend on the content of the rows, not on their order or the
+    names of classes and tasks, and copies are like weights.
     """
     rows = problem.rows
     unit = np.unique(rows.copy if rows.group is None else rows.group, return_inverse=True)[1]
     count = int(unit.max()) + 1
     if count < 2 * FOLDS:
         return None
-    keys = input_hashes(rows)
-    keys = keys if rows.task is None else pair_hashes(keys, rows.task.astype(np.uint64))
+    keys, cell = input_hashes(rows), rows.y
+    if rows.task is not None:
+        keys = pair_hashes(keys, unit_hashes(keys, rows.task, "tasks")[rows.task])
+        cell = cell + rows.task * (rows.y.max() + 1)
     if rows.y.ndim == 2:
         return grouped_folds(FOLDS, rows.y, unit, keys)
-    cell, largest = (
-        rows.y if rows.task is None else rows.y + rows.task * (rows.y.max() + 1),
-        np.zeros(count, dtype=int),
-    )
+    largest = np.zeros(count, dtype=int)
     np.maximum.at(largest, unit, cell)
+    key = unit_hashes(keys, unit, "folds")
+    first = np.full(int(largest.max()) + 1, np.iinfo(key.dtype).max)
+    np.minimum.at(first, largest, key)
     fold = np.empty(count, dtype=int)
-    fold[np.lexsort((unit_hashes(keys, unit, "folds"), largest))] = np.arange(count) % FOLDS
+    fold[np.lexsort((key, first[largest]))] = np.arange(count) % FOLDS
     return fold[unit]
 
 
@@ -182,8 +253,7 @@ def _evaluator(problem: RidgeProblem, found: Candidate) -> Any:
 
 def _heldout(evaluator: Any, out: Array, sigma: float, alphas: list[float]) -> list[Array]:
     """Scores of the rows ``out``, held out together, at this sigma and these alphas."""
-    part = evaluator.for_worker()  # what others have computed belongs to their folds
-    part.folds = Folds.only(out)
+    part = evaluator.holding_out(out)
     at = part.heldout(sigma, len(alphas))
     return [part.without_rounding(at(alpha)).F[out] for alpha in alphas]
 

@@ -24,12 +24,12 @@ from leastwise.calibration.extrapolation import (
     heldout_distances,
 )
 from leastwise.calibration.label_thresholds import choose_thresholds
-from leastwise.estimators.checks import check_threshold
-from leastwise.estimators.intervals import FEW_TASKS, heldout_residuals
-from leastwise.estimators.predicting import raw_scores
-from leastwise.estimators.solving import Fitted
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.checks import check_threshold
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.direct import Fitted
+from leastwise.fitting.new_rows import raw_scores
+from leastwise.fitting.residuals import FEW_TASKS, heldout_residuals
+from leastwise.fitting.spec import Spec
 from leastwise.model_selection.folds import distinct_sample, hashed_folds
 from leastwise.model_selection.label_objective import threshold_metric
 from leastwise.model_selection.search import table

@@ -88,7 +88,8 @@ class Fitted:
         """The same with scores, calibrator and intercepts of this type; coefficients keep their digits."""
         best, found = self.outcome, self.solution
         best = replace(best, F=best.F.astype(dtype), calibrator=in_precision(best.calibrator, dtype))
-        found = replace(found, intercept=found.intercept.astype(dtype))
+        names = [name for name in ("intercept", "own") if getattr(found, name, None) is not None]
+        found = replace(found, **{name: getattr(found, name).astype(dtype) for name in names})
         return replace(self, choice=replace(self.choice, outcome=best), solution=found)
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from leastwise.calibration.conformal import Evidence, HeldRows, gather
 from leastwise.calibration.misses import blocked, least_probability, miss_bound, miss_level, smallest_miss_limit
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
-from leastwise.estimators import validation
 from leastwise.estimators._cross_fitting import cross_fitted
-from leastwise.estimators.checks import check_groups
 from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import label_evidence, label_tables
+from leastwise.fitting import new_rows
+from leastwise.fitting.checks import check_groups
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.problem.targets.labels import as_column
@@ -216,7 +216,7 @@ def task_codes(model: Any, X: Any, params: dict[str, Any]) -> Array | None:
     if not isinstance(core(model), TaskClassifier):
         return None
     model, X = arrive(model, X, through=True)
-    return validation.task_codes(model, X, params.get("tasks"))
+    return new_rows.task_codes(model, X, params.get("tasks"))
 
 
 # ------------------------------------------------------------------ thresholds

@@ -26,7 +26,8 @@ from leastwise.estimators._abstention_rows import (
     task_codes,
 )
 from leastwise.estimators._html_repr import shows_fit
-from leastwise.estimators.validation import all_or_nothing, row_index
+from leastwise.fitting.new_rows import row_index
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.unwrap import Wrapping, fit_inside, has, inner_model, is_frozen, own_params, split_params
 
 Array = np.ndarray

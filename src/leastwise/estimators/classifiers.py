@@ -27,11 +27,10 @@ from leastwise.estimators.predicting import (
     evidence_of,
     framed,
     held_rows,
-    raw_scores,
     set_output,
     unseen_task_evidence,
 )
-from leastwise.estimators.validation import read_rows, read_task_rows
+from leastwise.fitting.new_rows import raw_scores, read_rows, read_task_rows
 from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import back_like, bring, get_namespace, text_objects, to_numpy
 

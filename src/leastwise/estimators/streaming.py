@@ -1,8 +1,8 @@
 """Fits to blocks of rows, and models to which rows can be added or removed; the functions are used as methods.
 
-``fit_stream`` and the first ``partial_fit`` are :func:`~leastwise.estimators.source_fitting.fit_source` with a source
+``fit_stream`` and the first ``partial_fit`` are :func:`~leastwise.fitting.sources.fit_source` with a source
 of blocks. The sums of the rows are in ``moments_``, a sample in ``kept_``: adding rows, removing rows and merging
-models are arithmetic on these, after which :func:`~leastwise.estimators.sums.conclude` computes the model again.
+models are arithmetic on these, after which :func:`~leastwise.fitting.sums.conclude` computes the model again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.source_fitting import RowReader, SumTask, fit_source, store_conclusion, sum_rows
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.sums import StreamState, block_moments
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.fitting.sources import RowReader, SumTask, fit_source, store_conclusion, sum_rows
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.sums import StreamState, block_moments
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.basis import given_basis
@@ -30,6 +29,7 @@ from leastwise.sources.bottom_k import BottomKSample, Kept
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.row_source import BlockSource, RowSource
 from leastwise.utils.arrays import bring, is_dask
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.hashing import EVERY
 from leastwise.utils.resources import explained_memory
 from leastwise.utils.warn import warn_user

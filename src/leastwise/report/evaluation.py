@@ -24,7 +24,7 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import hidden_by_selection, label_tables
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.regressors import Regressor
-from leastwise.estimators.validation import task_codes
+from leastwise.fitting.new_rows import task_codes
 from leastwise.metrics.probabilities import class_log_losses
 from leastwise.metrics.reliability import (
     Interval,

@@ -14,7 +14,7 @@ from leastwise.problem.label_tables import NamedLabels
 from leastwise.problem.targets import check_bounds
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import boolean_or_digit, number, quoted
-from leastwise.tables.columns import find_kind, leading_zeros, text_cells, values_of
+from leastwise.tables.columns import find_kind, leading_zeros, texts_of, values_of
 from leastwise.tables.encoder import TableEncoder
 from leastwise.tables.table import Array, Table, text_of
 from leastwise.utils.unwrap import Wrapping
@@ -125,13 +125,15 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
         known = ~np.isnan(values)
         y = values[known]
     else:
-        texts = text_cells(table[name])
+        texts = texts_of(table, name)
         known = np.array([text is not None for text in texts], dtype=bool)
-        numbers = [number(text) for text in texts if text is not None]
+        numbers = {text: number(text) for text in set(texts) if text is not None}
         if table[name].dtype.kind == "b":
             y = table[name][known]
-        elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers) and not leading_zeros(texts):
-            y = np.array(numbers, dtype=float).astype(np.int64)
+        elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers.values()) and not leading_zeros(
+            numbers
+        ):
+            y = np.array([numbers[text] for text in texts if text is not None], dtype=float).astype(np.int64)
         else:
             y = np.array([text for text in texts if text is not None], dtype=object)  # of the width of each text
     if not len(y):
@@ -160,11 +162,20 @@ def find_target_kind(table: Table, name: str) -> str:
 
 def read_labels(table: Table, names: list[str]) -> Target:
     """0, 1 or NaN for each label of each row; rows without any known label are left out."""
-    Y = np.column_stack([values_of(table, name, "boolean") for name in names])
+    Y = np.column_stack([_label_values(table, name) for name in names])
     known = ~np.isnan(Y).all(axis=1)
     if not known.any():
         raise TableError(f"the label columns {names[:10]} have no values.")
     return Target("labels", NamedLabels.of(Y[known], names), known)
+
+
+def _label_values(table: Table, name: str) -> Array:
+    """The cells of a label as 0, 1 and NaN; an error says how to mark unknown ones."""
+    try:
+        return values_of(table, name, "boolean")
+    except TableError as error:
+        word = next((text for text in texts_of(table, name) if text and boolean_or_digit(text) is None), "")
+        raise TableError(f"{error} If it marks an unknown label, add missing={word}.") from None
 
 
 def known_classes(table: Table, name: str, classes: Array) -> Target:
@@ -172,7 +183,7 @@ def known_classes(table: Table, name: str, classes: Array) -> Target:
     exact = {_class_key(text_of(c), classes): k for k, c in enumerate(classes)}
     folded = [text_of(c).casefold() for c in classes]
     code_of = {f: k for k, f in enumerate(folded) if folded.count(f) == 1} | exact
-    texts = text_cells(table[name])
+    texts = texts_of(table, name)
     codes = np.full(len(texts), -1)
     for i, text in enumerate(texts):
         if text is None:
@@ -221,7 +232,7 @@ def complete(
 
 def task_ids(table: Table, name: str) -> Array:
     """The tasks as text."""
-    return np.array([NO_TASK if text is None else text for text in text_cells(table[name])], dtype=object)
+    return np.array([NO_TASK if text is None else text for text in texts_of(table, name)], dtype=object)
 
 
 def unseen_task_notes(
@@ -263,7 +274,7 @@ def _task_key(task: str) -> str:
 
 def group_numbers(table: Table, name: str) -> Array:
     """Group numbers; a row with a missing group is a group of its own."""
-    texts = text_cells(table[name])
+    texts = texts_of(table, name)
     number: dict[Any, int] = {}
     return np.array([number.setdefault(i if text is None else text, len(number)) for i, text in enumerate(texts)])
 
@@ -287,6 +298,8 @@ class Prepared:
 
     Attributes
     ----------
+    table : Table
+        All rows.
     roles : Roles
     used : Table
         The rows with a target, a task and a positive weight.
@@ -299,6 +312,7 @@ class Prepared:
         Fitted.
     """
 
+    table: Table
     roles: Roles
     used: Table
     target: Target
@@ -341,6 +355,7 @@ def prepare(model: Any, table: Table) -> Prepared:
     if roles.task:
         params["tasks"] = task_ids(used, roles.task)
         _warn_single_tasks(params["tasks"], roles.task)
+        _warn_spellings(params["tasks"], roles.task, "tasks")
     inputs = table.without(roles.all)
     if not inputs.names:
         raise TableError("there is no input column: all columns are the target or have another role.")
@@ -352,10 +367,11 @@ def prepare(model: Any, table: Table) -> Prepared:
     encoder.fit_rows(inputs, np.flatnonzero(target.known), np.asarray(target.y))
     if target.kind == "classes":
         _warn_single_rows(target.y, roles.target)
+        _warn_spellings(target.y, roles.target, "classes")
     if not any(column.used for column in encoder.columns_):
         found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
         raise TableError(f"there is no usable input column ({found}).")
-    return Prepared(roles, used, target, left_out, params, encoder)
+    return Prepared(table, roles, used, target, left_out, params, encoder)
 
 
 def input_estimator(model: Any) -> Any:
@@ -376,6 +392,23 @@ def _warn_single_rows(y: Array, name: str) -> None:
         warnings.warn(
             f'Column "{name}": {which}. Held-out predictions say nothing about such a class: give more rows of it, '
             "or leave it out.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_spellings(names: Array, column: str, what: str) -> None:
+    """Warn of classes or tasks that differ only in case or spaces: they are likely one, in several spellings."""
+    spellings: dict[str, list[str]] = {}
+    for name in map(str, np.unique(names)):
+        spellings.setdefault(" ".join(name.casefold().split()), []).append(name)
+    alike = [each for each in spellings.values() if len(each) > 1 and max(map(len, each)) > 1]
+    if alike:
+        shown = "; ".join(" and ".join(map(quoted, each)) for each in alike[:3])
+        more = f"; and {len(alike) - 3} more" if len(alike) > 3 else ""
+        warnings.warn(
+            f'Column "{column}" has {what} that differ only in case or spaces: {shown}{more}. They are used as '
+            f"different {what}: if they are not, give them one spelling.",
             UserWarning,
             stacklevel=4,
         )

@@ -32,7 +32,7 @@ _everywhere: list[int | None] = [None]
 #: Time and result of the last query of the system, which takes as long as a small fit. Blocks of rows reuse it for
 #: RECENT seconds, the costs of the solvers for as long as it takes to compare them.
 _seen: list[float] = [-1e9, 0]
-RECENT, JUST_NOW = 2.0, 0.02
+RECENT, JUST_NOW = 2.0, 0.1
 _here: ContextVar[int | None] = ContextVar("leastwise_memory", default=None)
 
 
@@ -112,6 +112,14 @@ def block_bytes(most: int) -> int:
     """Bytes of a block of rows: ``most``, or less if memory is short. The system is queried every few seconds."""
     limit = configured_memory()
     return max(1, min(most, (_recent_system(RECENT) if limit is None else limit) // SHARE))
+
+
+def used_memory() -> int | None:
+    """Bytes that this process has in memory; None where that is not known."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError, IndexError):
+        return None
 
 
 def configured_memory() -> int | None:

@@ -29,6 +29,8 @@ PROMISES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("unfit and forget refuse what cannot be", ("sources/test_streaming_corners.py",)),
     ("A fit that needs too much memory is refused before it starts", ("solvers/test_planning.py",)),
+    ("In a limited address space a fit is done, or refused with figures", ("utils/test_address_space.py",)),
+    ("One long text does not take its length for every row", ("tables/test_long_text.py",)),
     ("The number of BLAS threads is restored", ("utils/test_threads.py",)),
 )
 #: What is counted, the file, and the pattern of the number.

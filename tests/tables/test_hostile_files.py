@@ -148,3 +148,64 @@ def test_arrow_tables_that_expand(kind, format):
     assert len(data) < 200_000
     with memory_limit(2**25), pytest.raises(TableError, match=r"the decompressed table exceeds 4.* MB"):
         read_table(io.BytesIO(data), format=format)
+
+
+# ------------------------------------------------------------ nesting, paths, and long text in messages
+
+DEEP = "<a>" * 100_000 + "</a>" * 100_000
+
+
+def with_part(name, text):
+    """The workbook with one of its parts replaced."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook(row('<c r="A2"><v>1</v></c>')))) as book, zipfile.ZipFile(file, "w") as new:
+        for part in book.namelist():
+            new.writestr(part, text if part == name else book.read(part))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        lambda: workbook(row(f'<c r="A2">{DEEP}<v>1</v></c>')),
+        lambda: with_part("xl/sharedStrings.xml", f"<sst {MAIN}>{DEEP}</sst>"),
+        lambda: with_part("xl/styles.xml", f"<styleSheet {MAIN}>{DEEP}</styleSheet>"),
+    ],
+    ids=["cell", "texts", "styles"],
+)
+def test_elements_nested_100_000_times_are_passed_over(data, tmp_path):
+    path = tmp_path / "deep.xlsx"
+    path.write_bytes(data())
+    table = read_table(path)
+    assert (len(table), table["a"][0]) == (1, "1") or table["a"][0] == 1
+
+
+def test_a_workbook_names_no_file_outside_of_itself(tmp_path):
+    (tmp_path / "secret.xml").write_text(f'<worksheet {MAIN}><sheetData>{row("<c/>")}</sheetData></worksheet>')
+    for target in ("../../../secret.xml", str(tmp_path / "secret.xml"), "file:///etc/passwd"):
+        path = tmp_path / "t.xlsx"
+        path.write_bytes(
+            with_part("xl/_rels/workbook.xml.rels", RELATIONS.replace("worksheets/sheet1.xml", target))
+        )
+        with pytest.raises(TableError, match="not a readable Excel workbook"):
+            read_table(path)
+
+
+LONG_TEXTS = {
+    "type.arff": b"@relation x\n@attribute a {" + b"'" * 500_000 + b"\n@data\n",
+    "name.arff": b"@relation x\n@attribute " + b"n" * 500_000 + b" kind\n@data\n",
+    "twice.arff": b"@relation x\n" + 2 * (b"@attribute " + b"n" * 100_000 + b" real\n") + b"@data\n1,2\n",
+    "word.arff": b"@relation x\n" + b"w" * 500_000 + b"\n",
+    "index.arff": b"@relation x\n@attribute a real\n@data\n{" + b"9" * 1000 + b" 1}\n",
+    "label.libsvm": b"x" * 500_000 + b":1\n",
+    "index.libsvm": b"1 " + b"9" * 500_000 + b":1\n",
+}
+
+
+@pytest.mark.parametrize("name", LONG_TEXTS)
+def test_messages_do_not_repeat_long_text(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(LONG_TEXTS[name])
+    with pytest.raises(ValueError) as caught:
+        read_table(path)
+    assert len(str(caught.value).replace(str(path), "")) < 500

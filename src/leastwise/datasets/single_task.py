@@ -94,7 +94,7 @@ def _letter_text(labels: Sequence, n_train: int = 16000) -> Source:
 
     def read(paths: Sequence[Path]) -> list[Part]:
         with opened(paths[0]) as stream:
-            table = np.loadtxt(stream, dtype=str, delimiter=",", ndmin=2)
+            table = np.loadtxt(stream, dtype=object, delimiter=",", ndmin=2)
             X, y = table[:, 1:].astype(float), table[:, 0]
             return [Part(X[:n_train], y[:n_train]), Part(X[n_train:], y[n_train:])]
 
@@ -132,8 +132,8 @@ def _dermatology_archive(z: Any) -> Part:
 
 
 def _dermatology_text(stream: IO[bytes]) -> Array:
-    table = np.loadtxt(stream, dtype=str, delimiter=",", ndmin=2)
-    return np.where(np.char.strip(table) == "?", "nan", table).astype(np.float64)
+    table = np.loadtxt(stream, dtype=object, delimiter=",", ndmin=2)
+    return np.array([[np.nan if cell.strip() == "?" else float(cell) for cell in row] for row in table])
 
 
 def _dermatology_table(table: Array) -> Part:

@@ -375,7 +375,7 @@ def moments(f: Facts) -> list[Stage]:
     else:
         settle = settle + points(REFINED, rows, f.b, f.c)
     square = 8 * f.b**2
-    held = 8 * 3.0 * rows * f.b
+    held = 8 * 2.0 * rows * f.b
     data = f.itemsize * (5 * f.n * f.c + f.n * f.width)
     first = [first_search(f, m, min(m, f.b), f.b >= m)] if f.chooses else []
     return [

@@ -89,14 +89,14 @@ def read_header(lines: Iterator[Tokens], source: str) -> tuple[str, list[Attribu
         elif keyword == "@attribute":
             attribute = _attribute(line)
             if attribute.name in attributes:
-                raise line.error(f"a second attribute is named {attribute.name!r}.")
+                raise line.error(f"a second attribute is named {attribute.name[:60]!r}.")
             attributes[attribute.name] = attribute
         elif keyword == "@data":
             if not attributes:
                 raise line.error("@data comes before any @attribute.")
             return relation, list(attributes.values())
         else:
-            raise line.error(f"found {line[0]!r}; expected @relation, @attribute or @data.")
+            raise line.error(f"found {line[0][:60]!r}; expected @relation, @attribute or @data.")
     raise StreamError(f"{source}: there is no @data line.")
 
 
@@ -109,7 +109,7 @@ def _attribute(line: Tokens) -> Attribute:
     if type.lower() in (*NUMERIC, "string", "date"):
         return Attribute(name, type.lower(), (), line.line)
     raise line.error(
-        f"attribute {name!r} has type {' '.join([type, *values])!r}; supported are numeric, real, integer, string, "
+        f"attribute {name[:60]!r} has type {' '.join([type, *values[:20]])[:60]!r}; supported are numeric, real, integer, string, "
         "date and lists of values such as {a,b}."
     )
 
@@ -135,7 +135,7 @@ def _sparse_cells(line: Tokens, n_attributes: int) -> dict[int, str]:
     for index, value in zip(line[1:-1:2], line[2:-1:2], strict=True):
         j = int(index) if index.isdecimal() and len(index) < 10 else -1
         if not 0 <= j < n_attributes:
-            raise line.error(f"attribute number {index!r} is not in the range 0 to {n_attributes - 1}.")
+            raise line.error(f"attribute number {index[:60]!r} is not in the range 0 to {n_attributes - 1}.")
         if j in cells:
             raise line.error(f"attribute number {j} is given twice.")
         cells[j] = value

@@ -47,7 +47,7 @@ def read_libsvm(lines: Iterable[str | bytes], source: str) -> LibsvmRows:
         if not words:
             continue
         if ":" in words[0]:
-            raise error_at(f"the line begins with {words[0]!r} instead of a label.", source, line=line)
+            raise error_at(f"the line begins with {words[0][:60]!r} instead of a label.", source, line=line)
         read = float if not " ".join(words[1:]).translate(_PLAIN) else number
         cells: dict[int, float] = {}
         for word in words[1:]:

@@ -55,7 +55,8 @@ def spied(monkeypatch):
         real = getattr(target, name)
         monkeypatch.setattr(target, name, lambda *a, **k: (seen.append(word), real(*a, **k))[1])
 
-    from leastwise.estimators import iterating, solving
+    from leastwise.fitting import direct as solving
+    from leastwise.fitting import iterative as iterating
 
     watch(solving, "solve", "cholesky")
     watch(iterating, "solve_by_sgd", "sgd")

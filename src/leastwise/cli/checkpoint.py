@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
-from leastwise.model_selection.search import CheckpointEntry, CheckpointListener, SearchStep
+from leastwise.model_selection.checkpoint import CheckpointEntry, CheckpointListener, SearchStep
 from leastwise.persistence import FileError
 from leastwise.persistence.model_files import read_object, write_object
 from leastwise.tables import Table, TableModel
@@ -158,7 +158,7 @@ def fingerprint(model: TableModel, table: Table) -> str:
     for name, column in table.columns.items():
         digest.update(name.encode() + b"\0")
         if column.dtype.kind == "O":
-            digest.update("\x1f".join("\x1e" if cell is None else str(cell) for cell in column.tolist()).encode())
+            digest.update("\x1f".join(["\x1e" if cell is None else cell for cell in column.tolist()]).encode())
         else:
             digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()

@@ -20,16 +20,16 @@ from leastwise.cli.options import (
     shown_rows,
 )
 from leastwise.cli.output import Output, UsageError, show_data, show_model
-from leastwise.estimators.checks import choose
-from leastwise.model_selection.search import checkpointing
+from leastwise.fitting.checks import choose
+from leastwise.model_selection.checkpoint import checkpointing
 from leastwise.persistence import save
 from leastwise.problem.kernels import KERNELS, resolve_kernel
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
-from leastwise.tables import Table, TableError, TableModel
+from leastwise.tables import TableError, TableModel
 from leastwise.tables.columns import KINDS, ColumnKind
 from leastwise.tables.linear import baseline_note
-from leastwise.tables.prepare import Roles, check_parameters
+from leastwise.tables.prepare import Prepared, Roles, check_parameters
 from leastwise.utils.resources import memory_limit as limited_memory
 
 #: Options of the table's reader.
@@ -62,9 +62,10 @@ def run(
     table = open_table(output, data, **reader_options)
     model.set_params(labels=column_names(model.labels, table) or None, ignore=column_names(model.ignore, table))
     with limited_memory(limit):
-        found = model.look(table)
+        prepared = model.prepare(table)
+        found = model.look(prepared)
         show_data(output, found)
-        checkpoint = _train(output, model, table, path, resume, found["plan"])
+        checkpoint = _train(output, model, prepared, path, resume, found["plan"])
     save(model, path)
     checkpoint.remove()
     if report is not None:
@@ -87,9 +88,10 @@ def run(
 
 
 def _train(
-    output: Output, model: TableModel, table: Table, path: Path, resume: bool, plan: dict[str, Any] | None
+    output: Output, model: TableModel, prepared: Prepared, path: Path, resume: bool, plan: dict[str, Any] | None
 ) -> SearchCheckpoint:
     """Fit the model with a checkpoint beside the model file."""
+    table = prepared.table
     checkpoint = SearchCheckpoint(path.with_name(path.name + ".checkpoint"), fingerprint(model, table))
     note = checkpoint.open(resume)
     if resume:
@@ -99,7 +101,7 @@ def _train(
         checkpointing(ProgressListener(spinner, checkpoint)),
     ):
         try:
-            model.fit(table)
+            model.fit(prepared)
         except KeyboardInterrupt:
             checkpoint.write()
             if checkpoint.n_written:

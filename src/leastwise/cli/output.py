@@ -147,6 +147,8 @@ UNLIMITED = 10_000
 WIDE = 110
 #: Tables show this many columns of the data.
 MAX_COLUMNS = 60
+#: The steps of a fit are shown where it takes at least this many seconds.
+LONG = 5.0
 #: Inputs whose feature weights are shown.
 MAX_WEIGHTS = 20
 #: Characters of a row of the table of columns, without the name.
@@ -373,16 +375,29 @@ def show_data(output: Output, found: dict[str, Any]) -> None:
     output.note(f"Training data: {found['rows']:,} rows{tasks}{left_out}")
     if found["plan"] is not None:
         output.note(f"Plan: {plan_text(found['plan'])}")
+        if found["plan"]["seconds"] >= LONG:
+            output.note(f"Steps: {steps_text(found['plan'])}")
 
 
 def plan_text(plan: dict[str, Any]) -> str:
     """Centres, time and memory of a fit."""
     from leastwise.solvers.plan import duration
-    from leastwise.utils.resources import human
+    from leastwise.utils.resources import human, used_memory
 
     every = plan["n_centers"] >= plan["n_rows"]
     centers = "all rows are kernel centres" if every else f"{plan['n_centers']:,} kernel centres"
-    return f"{centers}, about {duration(plan['seconds'])} and {human(plan['peak_bytes'])} of memory"
+    used = used_memory()
+    whole = "" if used is None else f" ({human(used + plan['peak_bytes'])} with the table and the libraries)"
+    return f"{centers}, about {duration(plan['seconds'])} and {human(plan['peak_bytes'])} of memory{whole}"
+
+
+def steps_text(plan: dict[str, Any]) -> str:
+    """The steps that take most of the time of a fit, in their order."""
+    from leastwise.solvers.plan import duration
+
+    enough = 0.05 * plan["seconds"]
+    steps = [step for step in plan["steps"][:-1] if step["seconds"] >= enough]  # the last one is a prediction
+    return ", ".join(f"{step['what']} {duration(step['seconds'])}" for step in steps)
 
 
 def show_columns(output: Output, columns: list[dict[str, Any]], stderr: bool) -> None:

@@ -78,7 +78,7 @@ scale : {"auto", "standard", "robust", "quantile"} or None
 
 metric : {"auto", "diagonal"} or None
     "diagonal" multiplies every scaled column by a weight, learned from the mean squared gradient of the fitted
-    function along it; see :mod:`leastwise.estimators.feature_weights`. "auto" does so for Gaussian kernels if it
+    function along it; see :mod:`leastwise.fitting.feature_weights`. "auto" does so for Gaussian kernels if it
     helps on rows that the weights have not seen. None uses no weights. Weights need ``sigma="auto"``.
 
 categories : "from_dtype", sequence of column names or positions, or None

@@ -211,9 +211,9 @@ class ClassObjective:
         calibrator = fit_calibrator(search_calibration(self.calibration), sample, last, self.signed)
         return self.scorer(sample, calibrator, self.classes), calibrator
 
-    def row_losses(self, rows: Rows, held: HeldOut) -> Array:
-        """Log-losses of the calibrated held-out probabilities."""
-        P = self(rows, held, None)[1].proba(held.F)
+    def row_losses(self, rows: Rows, held: HeldOut, calibrator: Any = None) -> Array:
+        """Log-losses of the held-out probabilities, calibrated by their ``calibrator`` if it is known."""
+        P = (calibrator or self(rows, held, None)[1]).proba(held.F)
         return -np.log(np.maximum(P[np.arange(len(P)), rows.y], TINY))
 
 
@@ -419,7 +419,7 @@ class ValueObjective:
             score = 1 - (1 - score) * charge(rows.size, held.dof)
         return score, None
 
-    def row_losses(self, rows: Rows, held: HeldOut) -> Array:
+    def row_losses(self, rows: Rows, held: HeldOut, calibrator: Any = None) -> Array:
         """Mean squared errors of the outputs, each in units of its variance."""
         Z, variance = targets_and_variance(rows)
         return ((Z - held.F) ** 2 / variance).mean(axis=1)

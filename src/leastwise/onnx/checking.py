@@ -11,7 +11,7 @@ import numpy as np
 
 from leastwise.sources.frames import is_missing
 from leastwise.tables import Table, TableModel
-from leastwise.tables.columns import text_cells, values_of
+from leastwise.tables.columns import texts_of, values_of
 from leastwise.utils.optional import needed
 
 Array = np.ndarray
@@ -68,7 +68,7 @@ def _cells(table: Table, name: str, kind: str) -> Array:
     if kind == "boolean":
         cells = ["" if v != v else "true" if v else "false" for v in values_of(table, name, kind).tolist()]
     else:
-        cells = ["" if text is None else text for text in text_cells(table[name])]
+        cells = ["" if text is None else text for text in texts_of(table, name)]
     return np.array(cells, dtype=object)
 
 

@@ -1,7 +1,7 @@
 """The table of all solvers, and the choice among them, used by both ``plan`` and ``fit``.
 
 ``SOLVERS`` is the only list of the names that ``solver=`` accepts. The built-in ones are registered by
-``leastwise.estimators.fitting``, since the fitting functions belong to the estimators. To add one::
+``leastwise.fitting.fit``, since the fitting functions belong to the estimators. To add one::
 
     register_solver(Solver("name", ("single",), fit, stages))
 
@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.costs import Facts, Stage, moments
+from leastwise.solvers.costs import Facts, Stage, complete_stages, moments
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Alternative, Plan, Step
-from leastwise.solvers.work import TYPICAL, Speed, Work, kernel, speed
+from leastwise.solvers.work import DOUBLE_ROWS, TYPICAL, Speed, Work, kernel, speed
 from leastwise.utils.resources import available_memory, human
 
 #: How many times as long as another solver one with exact leave-one-out scores may take. Where they are given up,
@@ -54,9 +54,9 @@ class Solver:
     name : str
     families : tuple of str
         Families of estimators whose ``solver=`` accepts the name: "single" (LSPC), "machine" (LS-SVMs), "tasks",
-        "task machine", "labels".
+        "task machine", "labels", "logistic", "task logistic".
     fit : callable
-        ``fit(spec, data, settings)`` returns a ``leastwise.estimators.solving.Fitted``.
+        ``fit(spec, data, settings)`` returns a ``leastwise.fitting.direct.Fitted``.
     stages : callable
         Maps :class:`Facts` to the steps of the fit, with their operations and their memory.
     needs : callable
@@ -103,6 +103,8 @@ def candidates(f: Facts) -> tuple[str, ...]:
     """Solvers that are possible for these data and parameters; those that give up nothing come first."""
     if f.asked != "auto":
         return (f.asked,)
+    if "logistic" in f.family:
+        return ("newton",)
     if "task" in f.family:
         way = task_solver(f.asked, f.few, f.b, f.n)
         return (way,) if way == "arrow" or not f.iterates else (way, "krylov")
@@ -130,6 +132,11 @@ class Draft:
     def work(self) -> Work:
         """Operations of all steps."""
         return sum((stage.work for stage in self.stages), Work())
+
+    @cached_property
+    def complete(self) -> tuple[Stage, ...]:
+        """All steps of a fit, with those that do not depend on the solver."""
+        return complete_stages(self.facts, self.solver, self.stages)
 
     @property
     def gives_up(self) -> str:
@@ -240,7 +247,7 @@ def advice(made: Draft) -> str:
     if f.cuttable and f.blocks == 1 and (f.alike or "task" not in f.family):
         name = "fit_stream with n_centers" if "task" in f.family else "fit_stream"
         ways.append(f"{name} reads rows block by block and does not hold them.")
-    if f.itemsize == 8:
+    if f.itemsize == 8 and f.n > DOUBLE_ROWS:
         ways.append("float32 rows need half of the memory.")
     ways.append("(leastwise.set_memory_limit or the environment variable LEASTWISE_MEMORY changes the limit.)")
     return " ".join(ways)
@@ -249,9 +256,8 @@ def advice(made: Draft) -> str:
 def timed(made: Draft) -> Plan:
     """The plan, with times from a short benchmark of this machine."""
     f, rates = made.facts, speed(np.float32 if made.facts.itemsize == 4 else np.float64)
-    steps = [
-        Step(s.what, s.rows, s.times, s.work.flops, int(s.peak_bytes), rates.seconds(s.work)) for s in made.stages
-    ]
+    stages = made.complete
+    steps = [Step(s.what, s.rows, s.times, s.work.flops, int(s.peak_bytes), rates.seconds(s.work)) for s in stages]
     asked = kernel(1000, f.b, f.width) + Work(products=2000.0 * f.b * f.c, calls=100.0)
     room = int(min(8 * 1000 * f.b, 2**22)) * 2
     predict = Step("predict 1,000 rows", 1000, 1, asked.flops, room, rates.seconds(asked))
@@ -262,7 +268,7 @@ def timed(made: Draft) -> Plan:
         f.c,
         (*steps, predict),
         sum(step.flops for step in steps),
-        made.peak_bytes,
+        max(step.peak_bytes for step in steps),
         sum(step.seconds for step in steps),
         made.limit,
         made.fits,
@@ -270,7 +276,13 @@ def timed(made: Draft) -> Plan:
         advice(made),
         made.gives_up,
         tuple(
-            Alternative(other.solver, rates.seconds(other.work), other.peak_bytes, other.fits, other.gives_up)
+            Alternative(
+                other.solver,
+                rates.seconds(sum((stage.work for stage in other.complete), Work())),
+                int(max(stage.peak_bytes for stage in other.complete)),
+                other.fits,
+                other.gives_up,
+            )
             for other in drafts(replace(f, asked="auto"), made.limit)
             if other.solver != made.solver
         ),

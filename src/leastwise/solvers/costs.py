@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from leastwise.linalg.logistic import FACTOR
 from leastwise.problem.basis import CHUNK, SUM_CHUNK
 from leastwise.solvers.arrow import CHUNK as TASK_CHUNK
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.work import (
+    POINT_PASSES,
     SEARCH_ROWS,
     SETTLE_NUMBERS,
     SETTLE_ROWS,
@@ -77,7 +79,7 @@ class Facts:
 
     Attributes
     ----------
-    family : {"single", "machine", "tasks", "task machine", "labels"}
+    family : {"single", "machine", "tasks", "task machine", "labels", "logistic", "task logistic"}
         Which solvers there are.
     asked : str
         The parameter ``solver``.
@@ -121,6 +123,8 @@ class Facts:
         Whether it is a classification.
     coarse : bool
         Whether the tolerance lets iterations use single precision.
+    candidates : int
+        Scales times kernels that are compared on some rows before the search; 0 if the inputs are given.
     """
 
     family: str
@@ -158,6 +162,7 @@ class Facts:
     stored: int = 0
     classes: bool = True
     coarse: bool = False
+    candidates: int = 0
 
     @property
     def width(self) -> int:
@@ -206,6 +211,64 @@ SPECTRAL, DESIGN, FACTORED, SOLVED = 6.5, 12.0, 3.5, 3.0
 BY_CLASS = 9.5
 #: Typical numbers of conjugate gradient iterations and gradient descent passes.
 ITERATIONS, PASSES = 15.0, 40.0
+
+
+#: Rows on which candidates for the inputs are compared, and the share of a whole search that is left once a search
+#: starts from the best of them: for classes, and for values with their linear parts and intercepts.
+COMPARED = (300, 1000)
+LEFT_TO_SEARCH = {True: 0.12, False: 0.5}
+#: Passes over the numbers of all rows: to read them, and to scale them for each candidate.
+READ, SCALED = 300.0, 250.0
+#: Time and memory of a linear part beside the kernel, relative to the kernel alone, where alpha is chosen last.
+WITH_LINEAR_PART = {"choose alpha": (2.0, 1.7), "iterations": (2.2, 1.0)}
+
+
+def complete_stages(f: Facts, solver: str, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """The steps that all solvers share as well: the inputs are read and chosen first, held-out scores stored last.
+
+    The choice among solvers leaves them out.
+    """
+    read = Work(numbers=READ * f.n * f.width + (1 + f.classes) * POINT_PASSES * f.n * f.c, calls=8000)
+    first = [Stage("read", f.n, 1, read, 2.0 * f.itemsize * f.n * f.width)]
+    if f.candidates:
+        first.append(choice_of_inputs(f))
+        stages = tuple(continued(stage, LEFT_TO_SEARCH[f.classes]) for stage in stages)
+    if f.options > 1 and "task" not in f.family:
+        stages = tuple(with_linear_part(stage) for stage in stages)
+    return (*first, *stages, *([unseen_tasks(f, solver)] if f.chooses and "task" in f.family else []))
+
+
+def continued(stage: Stage, left: float) -> Stage:
+    """A search that starts from a known point; other steps as they are."""
+    return replace(stage, work=stage.work * left, times=stage.times * left) if stage.what == "search" else stage
+
+
+def with_linear_part(stage: Stage) -> Stage:
+    """The step with a linear part beside the kernel."""
+    longer, larger = WITH_LINEAR_PART.get(stage.what, (1.0, 1.0))
+    return replace(stage, work=stage.work * longer, peak_bytes=stage.peak_bytes * larger)
+
+
+def choice_of_inputs(f: Facts) -> Stage:
+    """Scales and kernels, compared on few rows, and the best of each kernel on more."""
+    few, more = (min(f.n, rows) for rows in COMPARED)
+    part = replace(f, square=True, n=few)
+    one = dual_search(part, few) if "task" in f.family else first_search(part, few, few, True)
+    again = by_factors(f, more, 6 * min(SETTLED, f.sharings)) * (2.0 * (more > few))
+    scaled = Work(numbers=SCALED * f.n * f.width) * f.candidates
+    room = (SPECTRAL + 2) * f.itemsize * more**2 + 2.0 * f.itemsize * f.n * f.width
+    harder = 2.0 if "task" in f.family and not f.classes else 1.0  # linear parts and intercepts are tried as well
+    work = (one.work * (0.3 * f.candidates) + again) * harder + scaled
+    return Stage("choose inputs", more, f.candidates, work, room)
+
+
+def unseen_tasks(f: Facts, solver: str) -> Stage:
+    """Scores of every task without its own rows, for the calibration of tasks that training does not have."""
+    if solver == "arrow":
+        once = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b**2, numbers=8 * f.n * f.b, calls=20 * f.tasks)
+        return Stage("calibration", f.n, 1, once * 5, 0.0)
+    rows = f.n if solver == "dual" else f.searched(solver)[0]
+    return Stage("calibration", rows, 1, (factor(rows) + inverse(rows)) * 2.2, f.itemsize * 3.0 * rows**2)
 
 
 def direct(f: Facts) -> list[Stage]:
@@ -372,6 +435,27 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
         + f.itemsize * 2 * f.n * f.width
     )
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
+
+
+#: Typical numbers of a search by logistic refits: points evaluated for each fold, Newton steps of a refit from the
+#: last point, and conjugate gradient iterations of a step.
+LOGISTIC_POINTS, NEWTON_STEPS, NEWTON_ITERATIONS = 9.0, 4.0, 8.0
+
+
+def logistic(f: Facts) -> list[Stage]:
+    """Refits of every fold at every point, then a fit to all rows; in double precision."""
+    outputs = 1 if f.c == 2 else f.c
+    twice = Work(products=4.0 * f.n * f.b * outputs, numbers=2.0 * f.n * f.b, calls=20.0)  # by the design and back
+    if outputs == 1 and f.b <= FACTOR:
+        step = twice + Work(products=2.0 * f.n * f.b**2) + factor(f.b)
+    else:
+        step = twice * (1 + NEWTON_ITERATIONS * min(outputs, 2))
+    points = (LOGISTIC_POINTS if f.grows else float(f.sigmas * f.alphas)) * min(WALKED, f.sharings)
+    design = factor(f.b) + Work(factors=0.0 if f.square else f.n * f.b**2, kernels=0.4 * f.n * f.b)
+    room = 8.0 * (7 + f.layers - 1) * f.n * f.b
+    refits = step * (NEWTON_STEPS * max(f.folds, 1) * points) + design * min(points, f.sigmas + beyond(f))
+    first = [Stage("search", f.n, points, kernel(f.n, f.b, f.width) + refits, room)] if f.chooses else []
+    return [*first, Stage("solve", f.n, 1, design + step * (2 * NEWTON_STEPS), room)]
 
 
 #: Typical number of sharings tried with every sigma, and in the refinement of alpha.

@@ -79,6 +79,12 @@ class RefitEvaluator(Evaluator):
         other.past, other.unconverged = {}, set()
         return other
 
+    def holding_out(self, rows: Array) -> Self:
+        """Copy that holds out these rows together, and no others."""
+        other = super().holding_out(rows)
+        other.folds_out = [rows]
+        return other
+
     @property
     def room(self) -> int:
         """Peak memory of a search step in bytes; refits run in double precision."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.sources.blocks import TableError
-from leastwise.sources.formats.cells import CELL_READERS, boolean, number, quoted, strip_cell
+from leastwise.sources.formats.cells import CELL_READERS, boolean, number, object_column, quoted, strip_cell
 from leastwise.sources.formats.dates import check_format, guess_format, read_date
 from leastwise.tables.date_parts import part_names, useful_parts
 from leastwise.tables.table import EXACT, Array, Table
@@ -44,8 +44,13 @@ _LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
 # ----------------------------------------------------------------------- cells
 
 
+def texts_of(table: Table, name: str) -> list[str | None]:
+    """The cells of a column as text; whole numbers without a decimal point, so that 3 and 3.0 are one category."""
+    return table.meaning(name, "text", lambda column: object_column(text_cells(column))).tolist()
+
+
 def text_cells(column: Array) -> list[str | None]:
-    """The cells as text; whole numbers without a decimal point, so that 3 and 3.0 are one category."""
+    """The cells as text."""
     kind = column.dtype.kind
     if kind == "O":
         meaning = {cell: strip_cell(cell) for cell in set(column.tolist())}
@@ -69,7 +74,11 @@ def values_of(table: Table, name: str, kind: str, format: str = "") -> Array:
 
     ``format`` is that of dates in text; "" for ISO dates.
     """
-    column, (reader, expected) = table[name], CELL_READERS[kind]
+    return table.meaning(name, f"{kind} {format}", lambda column: _values(table, name, column, kind, format))
+
+
+def _values(table: Table, name: str, column: Array, kind: str, format: str) -> Array:
+    reader, expected = CELL_READERS[kind]
     if format:
         reader, expected = partial(read_date, format=format), f"a date of the format {format}"
     if column.dtype.kind == "M":
@@ -131,7 +140,7 @@ def find_kind(table: Table, name: str) -> ColumnKind:
     if _INDEX_NAME.fullmatch(name):
         return ColumnKind("ignore", "the index of a pandas frame")
     if table.declared.get(name) == "category":
-        return ColumnKind("category") if any(t is not None for t in text_cells(column)) else _EMPTY
+        return ColumnKind("category") if any(t is not None for t in texts_of(table, name)) else _EMPTY
     if column.dtype.kind == "b":
         return ColumnKind("boolean")
     if column.dtype.kind == "M":
@@ -333,7 +342,7 @@ def fit_column(
         return _fit_category(table, name, found.note, max_categories, min_share)
     given = found.kind == "date" and not found.format and found.note == "as specified"
     if given and table[name].dtype.kind == "O":  # a date in the format that its cells have
-        found = _kind_of_dates([text for text in set(text_cells(table[name])) if text is not None]) or found
+        found = _kind_of_dates([text for text in set(texts_of(table, name)) if text is not None]) or found
     values = values_of(table, name, found.kind, found.format)
     known = values[~np.isnan(values)]
     counts: dict[str, Any] = {"n_missing": len(values) - len(known), "n_values": len(np.unique(known))}
@@ -369,7 +378,7 @@ def _pooled_text(count: int) -> str:
 
 
 def _fit_category(table: Table, name: str, why: str, max_categories: int, min_share: float) -> Column:
-    texts = [text for text in text_cells(table[name]) if text is not None]
+    texts = [text for text in texts_of(table, name) if text is not None]
     counts = Counter(texts)
     enough = max(2, min_share * len(texts))
     frequent = sorted(counts, key=lambda value: (-counts[value], value))[:max_categories]

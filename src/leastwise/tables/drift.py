@@ -16,7 +16,7 @@ from scipy.stats import chi2_contingency
 
 from leastwise.estimators.prior_shift import estimate_class_prior
 from leastwise.sources.blocks import TableError
-from leastwise.tables.columns import Column, text_cells, values_of
+from leastwise.tables.columns import Column, texts_of, values_of
 from leastwise.tables.prepare import Roles, task_ids
 from leastwise.tables.table import Array, Table, text_of
 
@@ -108,7 +108,7 @@ def _column_shares(table: Table, column: Column, edges: list[float]) -> Array:
     place: dict[str | None, int] = {text: k for k, text in enumerate(column.categories)}
     other = len(place)
     place |= dict.fromkeys(column.pooled, other) | {None: other + 2}
-    codes = [place.get(text, other + 1) for text in text_cells(table[column.name])]
+    codes = [place.get(text, other + 1) for text in texts_of(table, column.name)]
     return np.bincount(codes, minlength=other + 3) / len(table)
 
 
@@ -177,7 +177,7 @@ def _column_line(model: Any, table: Table, column: Column, reference: dict[str, 
         notes.append(_share_text(new[0] + new[-2], "are outside the range of training"))
     elif column.kind == "category" and new[-2]:
         known = {*column.categories, *column.pooled, None}
-        unseen = list(dict.fromkeys(text for text in text_cells(table[column.name]) if text not in known))
+        unseen = list(dict.fromkeys(text for text in texts_of(table, column.name) if text not in known))
         notes.append(_share_text(new[-2], f"have values that did not occur in training ({_some(unseen)})"))
     if abs(new[-1] - trained[-1]) > 0.01:
         notes.append(f"{new[-1]:.1%} missing, {trained[-1]:.1%} in training")

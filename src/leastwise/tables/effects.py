@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.tables.columns import Column, text_cells, values_of
+from leastwise.tables.columns import Column, texts_of, values_of
 from leastwise.tables.prepare import Prepared
 from leastwise.tables.table import Array, Table, text_of
 
@@ -93,7 +93,7 @@ def _line(model: Any, used: Table, table: Table, tasks: Array | None, column: Co
 def _points(used: Table, column: Column) -> tuple[Array, list]:
     """Values to set the column to, and what they are called."""
     if column.kind == "category":
-        counts = Counter(text for text in text_cells(used[column.name]) if text is not None)
+        counts = Counter(text for text in texts_of(used, column.name) if text is not None)
         common = [text for text, count in counts.most_common(POINTS) if count >= MIN_ROWS]
         return np.array(common, dtype=object), common
     if column.kind == "boolean":

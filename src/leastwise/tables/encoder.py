@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.estimators.validation import all_or_nothing
 from leastwise.sources.blocks import TableError
-from leastwise.tables.columns import Column, ColumnKind, find_kind, fit_column, text_cells, values_of
+from leastwise.tables.columns import Column, ColumnKind, find_kind, fit_column, texts_of, values_of
 from leastwise.tables.date_parts import part_features
 from leastwise.tables.table import Array, Table
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.resources import available_memory, human
 
 #: Numbers are clipped to so many standard deviations around the mean: a million is far from all data, and squares of
@@ -270,7 +270,7 @@ def _codes(table: Table, column: Column) -> tuple[Array, int]:
             return np.clip(values, column.mean - FAR * column.scale, column.mean + FAR * column.scale), 0
     code: dict[str | None, float] = {text: float(k) for k, text in enumerate((*column.categories, *column.pooled))}
     code[None] = np.nan
-    codes = np.array([code.get(text, -1.0) for text in text_cells(table[column.name])], dtype=float)
+    codes = np.array([code.get(text, -1.0) for text in texts_of(table, column.name)], dtype=float)
     return codes, int(np.sum(codes < 0)) if column.categories else 0
 
 

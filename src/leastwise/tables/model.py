@@ -20,9 +20,8 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.estimators.validation import all_or_nothing
 from leastwise.inspection.feature_weights import named_feature_weights
-from leastwise.model_selection.search import search_time
+from leastwise.model_selection.checkpoint import search_time
 from leastwise.solvers.plan import Plan, duration
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
@@ -57,6 +56,7 @@ from leastwise.tables.prepare import (
     unseen_task_notes,
 )
 from leastwise.tables.table import Array, Table, text_of
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.unwrap import core, fit_inside, inner_model, layers, split_params
 
 
@@ -249,11 +249,10 @@ class TableModel(BaseEstimator):
         Parameters
         ----------
         table : Table, frame or mapping of columns
-            Including the target.
+            Including the target; or what ``prepare`` returned for it.
         y : ignored
         """
-        table = self._read(table)
-        found = prepare(self, table)
+        found = self.prepare(table)
         roles, used, target, params = found.roles, found.used, found.target, found.params
         self.left_out_, self.encoder_ = found.left_out, found.encoder
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
@@ -268,19 +267,23 @@ class TableModel(BaseEstimator):
         self._compare_baselines(found, seconds)
         self.effects_ = column_effects(self, found)
         self.reference_ = reference_of(self, used, params)
-        self.notes_ = self._notes(table)
+        self.notes_ = self._notes(found.table)
         return self
 
     def _read(self, table: Any) -> Table:
         """The table, with the words of ``missing`` as missing cells."""
         return Table.of(table).with_missing([self.missing] if isinstance(self.missing, str) else self.missing)
 
+    def prepare(self, table: Any) -> Prepared:
+        """What ``look``, ``plan`` and ``fit`` need of a table: pass it to them to read the cells only once."""
+        return table if isinstance(table, Prepared) else prepare(self, self._read(table))
+
     def look(self, table: Any) -> dict[str, Any]:
         """What ``fit`` would use, without fitting: kinds of the columns and of the target, rows, classes.
 
         ``plan`` has the solver, centres, expected seconds and memory as in :meth:`plan`, or None.
         """
-        found = prepare(self, self._read(table))
+        found = self.prepare(table)
         plan = self._planned(found)[1]
         return json_values(found.summary() | {"plan": None if plan is None else plan.as_dict()})
 
@@ -289,7 +292,7 @@ class TableModel(BaseEstimator):
 
         Tables take time to be read and encoded, which is not included.
         """
-        return self._planned(prepare(self, self._read(table)))[1]
+        return self._planned(self.prepare(table))[1]
 
     def _planned(self, found: Prepared) -> tuple[Any, Plan | None]:
         """The estimator before its fit, and the plan of the fit."""

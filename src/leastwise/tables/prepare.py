@@ -14,7 +14,7 @@ from leastwise.problem.label_tables import NamedLabels
 from leastwise.problem.targets import check_bounds
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import boolean_or_digit, number, quoted
-from leastwise.tables.columns import find_kind, leading_zeros, text_cells, values_of
+from leastwise.tables.columns import find_kind, leading_zeros, texts_of, values_of
 from leastwise.tables.encoder import TableEncoder
 from leastwise.tables.table import Array, Table, text_of
 from leastwise.utils.unwrap import Wrapping
@@ -125,15 +125,17 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
         known = ~np.isnan(values)
         y = values[known]
     else:
-        texts = text_cells(table[name])
+        texts = texts_of(table, name)
         known = np.array([text is not None for text in texts], dtype=bool)
-        numbers = [number(text) for text in texts if text is not None]
+        numbers = {text: number(text) for text in set(texts) if text is not None}
         if table[name].dtype.kind == "b":
             y = table[name][known]
-        elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers) and not leading_zeros(texts):
-            y = np.array(numbers, dtype=float).astype(np.int64)
+        elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers.values()) and not leading_zeros(
+            numbers
+        ):
+            y = np.array([numbers[text] for text in texts if text is not None], dtype=float).astype(np.int64)
         else:
-            y = np.array([text for text in texts if text is not None])
+            y = np.array([text for text in texts if text is not None], dtype=object)  # of the width of each text
     if not len(y):
         raise TableError(f'column "{name}", the target, has no values.')
     return Target(kind, y, known)
@@ -172,7 +174,7 @@ def known_classes(table: Table, name: str, classes: Array) -> Target:
     exact = {_class_key(text_of(c), classes): k for k, c in enumerate(classes)}
     folded = [text_of(c).casefold() for c in classes]
     code_of = {f: k for k, f in enumerate(folded) if folded.count(f) == 1} | exact
-    texts = text_cells(table[name])
+    texts = texts_of(table, name)
     codes = np.full(len(texts), -1)
     for i, text in enumerate(texts):
         if text is None:
@@ -221,7 +223,7 @@ def complete(
 
 def task_ids(table: Table, name: str) -> Array:
     """The tasks as text."""
-    return np.array([NO_TASK if text is None else text for text in text_cells(table[name])], dtype=object)
+    return np.array([NO_TASK if text is None else text for text in texts_of(table, name)], dtype=object)
 
 
 def unseen_task_notes(
@@ -263,7 +265,7 @@ def _task_key(task: str) -> str:
 
 def group_numbers(table: Table, name: str) -> Array:
     """Group numbers; a row with a missing group is a group of its own."""
-    texts = text_cells(table[name])
+    texts = texts_of(table, name)
     number: dict[Any, int] = {}
     return np.array([number.setdefault(i if text is None else text, len(number)) for i, text in enumerate(texts)])
 
@@ -287,6 +289,8 @@ class Prepared:
 
     Attributes
     ----------
+    table : Table
+        All rows.
     roles : Roles
     used : Table
         The rows with a target, a task and a positive weight.
@@ -299,6 +303,7 @@ class Prepared:
         Fitted.
     """
 
+    table: Table
     roles: Roles
     used: Table
     target: Target
@@ -355,7 +360,7 @@ def prepare(model: Any, table: Table) -> Prepared:
     if not any(column.used for column in encoder.columns_):
         found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
         raise TableError(f"there is no usable input column ({found}).")
-    return Prepared(roles, used, target, left_out, params, encoder)
+    return Prepared(table, roles, used, target, left_out, params, encoder)
 
 
 def input_estimator(model: Any) -> Any:

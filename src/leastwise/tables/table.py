@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from os import PathLike
@@ -67,6 +67,8 @@ class Table:
     declared: dict[str, str] = field(default_factory=dict)
     absent: float | None = None
     notes: tuple[str, ...] = ()
+    #: What has been read of columns of text, with the column: a fit needs it in several places.
+    _meanings: dict[tuple[int, str], tuple[Array, Array]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.columns.items()}
@@ -91,8 +93,25 @@ class Table:
 
     def take(self, rows: Any) -> Table:
         """Some of the rows, by index or mask."""
-        lines = self.line_numbers()[rows]
-        return replace(self, columns={name: column[rows] for name, column in self.columns.items()}, lines=lines)
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        now = {id(column): columns[name] for name, column in self.columns.items()}
+        meanings = {
+            (id(now[key]), what): (now[key], meaning[rows])
+            for (key, what), (_, meaning) in self._meanings.items()
+            if key in now
+        }
+        return replace(self, columns=columns, lines=self.line_numbers()[rows], _meanings=meanings)
+
+    def meaning(self, name: str, what: str, read: Callable[[Array], Array]) -> Array:
+        """What ``read`` makes of a column, an array of the same length; of text it is made only once."""
+        column = self[name]
+        if column.dtype.kind != "O":
+            return read(column)
+        key = id(column), what  # the column is stored beside it, so that no other array can have its id
+        if key not in self._meanings:
+            self._meanings[key] = column, read(column)
+            self._meanings[key][1].setflags(write=False)
+        return self._meanings[key][1]
 
     def without(self, names: Any) -> Table:
         """The table without some columns."""

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from leastwise.linalg.moments import Moments
+from leastwise.utils.arrays import text_objects
 
 Array = np.ndarray
 
@@ -162,7 +163,7 @@ class ClassTargets(Targets):
 
     def learn(self, y: Any) -> Self:
         """The classes of these rows."""
-        y = column_or_1d(y)
+        y = column_or_1d(text_objects(y))
         check_classification_targets(y)
         return replace(self, classes=np.unique(y))
 
@@ -188,7 +189,7 @@ class ClassTargets(Targets):
 
     def encode(self, y: Any) -> Array:
         """Codes of the classes."""
-        y = column_or_1d(y)
+        y = column_or_1d(text_objects(y))
         seen, place = np.unique(y, return_inverse=True)
         names = set(self.classes.tolist())
         unknown = [v for v in seen.tolist() if v not in names]

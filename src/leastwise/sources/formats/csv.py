@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, Any
 
 import numpy as np
@@ -189,25 +189,32 @@ def read_csv(text: str, source: str, delimiter: str | None, decimal: str | None,
         line = text.count("\n", 0, at) + 1
         raise error_at("NUL character: this is not a text file, or not in this encoding.", source, line=line)
     delimiter = delimiter or sniff(text, source)
-    rows = list(records(text, delimiter, source))
-    if not rows:
+    rows = records(text, delimiter, source)
+    first = next(rows, None)
+    if first is None:
         raise StreamError(f"{source}: the file is empty: a line of column names and rows are needed.")
-    names, notes = _table_names(rows[0], source) if header else _numbered_names(rows[0])
-    body = rows[1:] if header else rows
-    if not body:
+    names, notes = _table_names(first, source) if header else _numbered_names(first)
+    rows = rows if header else chain([first], rows)
+    what = "the header" if header else "the first line"
+    lines: list[int] = []
+    columns: list[list[str]] = [[] for _ in names]
+    distinct: list[dict[str, str]] = [{} for _ in names]  # equal cells share one text, which takes less memory
+    while some := list(islice(rows, GUESSED_FROM)):
+        for record in some:
+            _check_width(record, len(names), what, source)
+        if decimal is None:
+            decimal = guess_decimal([cell for record in some for cell in record.cells], delimiter)
+            if decimal == ",":
+                notes.append("The decimal mark is a comma: 1,5 is read as 1.5, and 1.234 as 1234.")
+        lines += [record.line for record in some]
+        for cells, known, column in zip(zip(*(r.cells for r in some), strict=True), distinct, columns, strict=True):
+            column += [known.setdefault(cell, cell) for cell in cells]
+    if not lines:
         raise StreamError(f"{source}: there is a line of column names, but there are no rows.")
-    for record in body:
-        _check_width(record, len(names), "the header" if header else "the first line", source)
-    if decimal is None:
-        decimal = guess_decimal([cell for record in body[:GUESSED_FROM] for cell in record.cells], delimiter)
-        if decimal == ",":
-            notes.append("The decimal mark is a comma: 1,5 is read as 1.5, and 1.234 as 1234.")
-    cells = zip(*(record.cells for record in body), strict=True)
-    columns = {
-        name: object_column(column if decimal == "." else [decimal_point(cell) for cell in column])
-        for name, column in zip(names, cells, strict=True)
-    }
-    return TextColumns(columns, np.array([record.line for record in body]), notes=tuple(notes))
+    if decimal == ",":
+        columns = [[decimal_point(cell) for cell in column] for column in columns]
+    named = {name: object_column(column) for name, column in zip(names, columns, strict=True)}
+    return TextColumns(named, np.array(lines), notes=tuple(notes))
 
 
 def _numbered_names(first: Record) -> tuple[list[str], list[str]]:

@@ -3,7 +3,7 @@ r"""The choice of inputs and kernel, by held-out scores on few rows first, and o
 Candidates are all scales with all kernels. Each is searched on about 300 rows, where a decomposition takes
 milliseconds, unless its first point is clearly worse than another candidate; the best ones of each kernel are
 compared again on about 1,000 rows. The search for alpha on all rows, in
-:mod:`leastwise.estimators.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
+:mod:`leastwise.fitting.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
 same for all candidates.
 
 With every row a centre, the cost of a fit grows with the cube of the rows. How many centres a fit needs depends on
@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
-from leastwise.estimators.planning import draft_plan
-from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
-from leastwise.estimators.solving import make_problem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
+from leastwise.fitting.planning import MOST_DIFFERENCES, draft_plan
+from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem, for_all_rows, run_search
+from leastwise.fitting.spec import Spec
+from leastwise.model_selection.grids import Grid
 from leastwise.model_selection.objective import ClassObjective
 from leastwise.model_selection.search import Search, natural_length
-from leastwise.model_selection.steps import Grid
 from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
@@ -45,12 +45,10 @@ from leastwise.utils.resources import threads_for
 FIRST_ROWS = 300
 #: and of the second one.
 SECOND_ROWS = 1000
+#: Relative difference of losses that may be due to rounding.
+ROUNDING = 1e-6
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
-#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
-LOGISTIC_ALPHA = 0.03
-#: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
-MOST_DIFFERENCES = 2e10
 #: With no more rows than this, every row is a centre.
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.
@@ -92,7 +90,7 @@ class InputCandidate:
 Result = tuple[InputCandidate, Candidate]
 
 
-def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
+def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
     """Scale the inputs and choose the kernel: the spec, data and settings that the fit goes on with."""
     if isinstance(data.kernel, Precomputed | CallableKernel):
         return spec, data, settings
@@ -110,7 +108,8 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
-    settings = replace(settings, seen=tuple(seen), chosen=names)
+    of_all = best.weighted and len(data.rows) <= rungs(spec.search_rows, len(data.rows))[1]
+    settings = replace(settings, seen=tuple(seen), chosen=names, weights_of_all=of_all)
     spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
     return spec, data, settings
 
@@ -158,14 +157,13 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}))
         start, alphas = first.settings.start, _every_other(grids.alphas)
         found = None if start is None else search.refine(start, alphas)
-        if found is None or not _hopeless(first, found, max(results, key=lambda result: result[1].score)[1]):
+        if found is None or not _hopeless(first, found, _best(results)[1]):
             found = run_search(spec, search, _coarse(grids.sigmas), alphas, grids.sharings, found)
         ends.setdefault(candidate.kernel, replace(found, sigma=found.sigma / unit, F=np.empty(0)))
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
     with threads_for(len(part)):
         results += _weighted(part, results)
-    results.sort(key=lambda result: -result[1].score)  # stable: the first candidate wins ties
     share, second = len(part) / n, problem.take(second_rows)
     if len(results) > 1 and len(second) > MORE_ROWS * len(part):
         finals = []
@@ -176,10 +174,10 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
             grids = last.grids.for_share(len(last) / n)
             finals.append((candidate, search.settle(start, grids.alphas, grids.sharings)))
             seen += _named(candidate, search.seen, len(last) / n)
-        results, share = sorted(finals, key=lambda result: -result[1].score), len(second) / n
-        best, found = _relearned(second, *results[0])
+        share = len(second) / n
+        best, found = _relearned(second, *_best(finals))
     else:  # alpha is not refined yet
-        best, found = _relearned(part, *results[0])
+        best, found = _relearned(part, *_best(results))
         found = replace(found, F=np.empty(0))
     spec.report(f"chosen: kernel {best.name}")
     if spec.logistic:  # scores of another model
@@ -188,20 +186,31 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
 
 
+def _best(results: list[Result]) -> Result:
+    """The result with the best score; the first of those that are equal up to rounding."""
+    best = results[0]
+    for result in results[1:]:
+        best = result if result[1].clearly_better(best[1]) else best
+    return best
+
+
 def _finalists(results: list[Result]) -> list[Result]:
     """The best candidate of each kernel: which kernel is best changes with the number of rows more than the scale."""
-    if results[0][1].score == np.inf:
-        return results[:1]
-    kernels = [candidate.kernel for candidate, _ in results]
-    return [result for k, result in enumerate(results) if kernels[k] not in kernels[:k]]
+    best = _best(results)
+    if best[1].score == np.inf:
+        return [best]
+    kernels = dict.fromkeys(candidate.kernel for candidate, _ in results)
+    return [_best([result for result in results if result[0].kernel == kernel]) for kernel in kernels]
 
 
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    more = objective.row_losses(rows, HeldOut(found.F)) - objective.row_losses(rows, HeldOut(best.F))
+    losses = [objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (found, best)]
+    more = losses[0] - losses[1]
     mean = float(np.average(more, weights=rows.w))
-    return mean > float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
+    error = float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
+    return mean > max(error, ROUNDING * float(np.abs(losses[1]).mean()))
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:

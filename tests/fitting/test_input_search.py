@@ -6,10 +6,10 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import leastwise as lw
-from leastwise.estimators import configuring
-from leastwise.estimators.configuring import rungs
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting import input_search
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.input_search import rungs
 from leastwise.model_selection.search import Search
 from leastwise.problem.kernels import RBF, Laplace, Sum
 from leastwise.solvers.evaluator import Candidate
@@ -113,7 +113,7 @@ def test_more_rows_go_up_the_ladder(monkeypatch):
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(700, 3))
     y = (np.sin(2 * rows[:, 0]) + rows[:, 1] > 0).astype(int)
-    monkeypatch.setattr(configuring, "FIRST_ROWS", 100)
+    monkeypatch.setattr(input_search, "FIRST_ROWS", 100)
     model = lw.LSPC(**AUTO, search_rows=300).fit(rows, y)
     sizes = np.unique(model.cv_results_["n_rows"])
     assert len(sizes) == 3
@@ -217,15 +217,15 @@ def test_a_candidate_is_hopeless_if_its_losses_are_clearly_worse():
     exact = problem.rows.values
     good, bad = (Candidate(1.0, 1.0, 0.0, exact + shift, None) for shift in (0.1, 0.5))
     noise = Candidate(1.0, 1.0, 0.0, exact + 0.1 * np.where(np.arange(N) % 2, 1.01, 0.99)[:, None], None)
-    assert configuring._hopeless(problem, bad, good)
-    assert not configuring._hopeless(problem, good, bad)
-    assert not configuring._hopeless(problem, noise, good)
+    assert input_search._hopeless(problem, bad, good)
+    assert not input_search._hopeless(problem, good, bad)
+    assert not input_search._hopeless(problem, noise, good)
 
 
 @pytest.mark.parametrize("name", ["KLR", "MultiTaskKLR"])
 def test_logistic_regression_compares_inputs_by_least_squares(name, monkeypatch):
     model, y, given = MODELS[name]
-    seen, compare = [], configuring._compare
+    seen, compare = [], input_search._compare
 
     def compared(problem, candidates):
         with monkeypatch.context() as inside:
@@ -233,7 +233,7 @@ def test_logistic_regression_compares_inputs_by_least_squares(name, monkeypatch)
             seen.append(compare(problem, candidates))
         return seen[-1]
 
-    monkeypatch.setattr(configuring, "_compare", compared)
+    monkeypatch.setattr(input_search, "_compare", compared)
     fitted = clone(model).fit(X, y, **given)
     best, start, points = seen[0]
     assert points == []

@@ -308,8 +308,8 @@ class KrylovProblem:
     intercepts are represented by centring, so that they need no columns.
 
     Cached kernel values and the columns of the preconditioner serve every alpha, and the problem of the first rows
-    too. Iterations use single precision if the tolerance allows, or if the values do not fit into the budget in
-    double precision. Residuals are computed in double precision, unless single precision is accurate enough.
+    too. Iterations use single precision if the tolerance allows, or if double does not fit into the budget.
+    Residuals are computed in double precision, unless single precision is accurate enough.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ LSPC(solver="krylov") from raw rows to calibrated probabilities: search on some 
 tenth of the rows, a solve for all. Two sets: rows of 20 features in 10 classes of 10 clouds each, and MNIST (784
 pixels as they are; skipped if it is not available). Each point runs in its own process. "s" is wall time, "CPU s"
 that of all threads; "peak MB" is the peak memory of the whole process, including data and libraries. ``--memory`` is
-the memory limit of the fit (LEASTWISE_MEMORY), a quarter for kernel values and an eighth for the preconditioner.
+the memory limit of the fit (LEASTWISE_MEMORY), up to half for kernel values and an eighth for the preconditioner.
 """
 
 from __future__ import annotations

@@ -217,6 +217,17 @@ def test_planned_seconds_grow_with_the_rows_and_hardly_jump(family, b, monkeypat
         last = n, seconds
 
 
+@pytest.mark.parametrize("coarse", [False, True])
+def test_planned_iterations_hardly_jump_where_double_precision_no_longer_fits(coarse, monkeypatch):
+    monkeypatch.setenv("LEASTWISE_MEMORY", "2GB")
+    last = None
+    for n in range(10_000, 30_000, 500):
+        f = Facts("single", "krylov", n, 10, 3, n, iterates=True, coarse=coarse)
+        seconds = TYPICAL["float64"].seconds(draft(f, 2**50).work)
+        assert last is None or last / 1.1 < seconds < 1.5 * last, n
+        last = seconds
+
+
 def test_a_machine_is_measured_only_where_seconds_depend_on_it(monkeypatch):
     measured = []
     monkeypatch.setattr(choice, "speed", lambda dtype: measured.append(dtype) or TYPICAL["float64"])

@@ -426,7 +426,8 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     # Products with few columns have half of the speed of those with many, and half of the kernel is read twice.
     each = Work(products=2 * (2 * f.n**2 * f.c + 4 * f.n * rank * f.c), numbers=f.n**2)
     work = start + each * ITERATIONS + values * (kept + (1 - kept) * ITERATIONS)
-    work = work * (size / f.itemsize)  # single precision takes half of the time
+    if f.coarse:  # single precision takes half of the time, unless residuals in double precision are needed as well
+        work = work * (size / f.itemsize)
     room = (
         held
         + (2**24 if kept < 1 else 0)

@@ -49,7 +49,7 @@ lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev  ## run every benchmark (DATA=folder for the papers' data sets)
-	LEASTWISE_DATA="$(DATA)" $(BIN)/python -m benchmarks
+	LEASTWISE_DATA="$(DATA)" $(BIN)/python -m benchmarks all
 
 docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

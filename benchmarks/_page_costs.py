@@ -7,28 +7,6 @@ from typing import Any
 from benchmarks._page_format import NONE, best, names_of, origin, results, short, table
 
 
-def gemm() -> str:
-    """A bare fit relative to the speed of a matrix product."""
-    lines = [
-        [f"{f['n']:,}", f["norm"], f"{f['seconds']:.3f}", f"{f['gemm_gflops']:.0f}", f"{f['gflops']:.0f}"]
-        + [f"{100 * f[k]:.0f} %" for k in ("fraction", "fraction_least")]
-        for f in results("gemm_fraction")["fits"]
-    ]
-    header = ["n", "norm", "seconds", "GEMM, GFlop/s", "fit, GFlop/s", "fraction", "least"]
-    return f"{origin('gemm_fraction')}\n\n{table(header, lines)}"
-
-
-def decompositions() -> str:
-    """Seconds of an eigendecomposition and of Cholesky factorisations."""
-    lines = []
-    for f in results("search_plans")["costs"]:
-        whole, part, inverse = f["eigh"], f["cholesky"], f["cholesky_inverse"]
-        lines.append([f"{f['n']:,}", *map(short, (whole, part, inverse)), f"{whole / part:.0f}"])
-        lines[-1].append(f"{whole / inverse:.1f}")
-    header = ["n", "eigh, s", "Cholesky, s", "with inverse, s", "eigh / Cholesky", "eigh / with inverse"]
-    return f"{origin('search_plans')}\n\n{table(header, lines)}"
-
-
 def search_rows() -> str:
     """What the number of rows of the search changes."""
     lines = [
@@ -166,9 +144,48 @@ def predictions() -> str:
     return f"{origin('prediction')}\n\n{table(header, lines)}"
 
 
+def plans() -> str:
+    """Planned and measured seconds and memory."""
+    found = results("plan")["figures"]
+    lines = []
+    for f in found:
+        tasks = f", {f['tasks']} tasks" if f["tasks"] > 1 else ""
+        parameters = ", ".join(f"`{key}={value}`" for key, value in f["parameters"].items())
+        lines.append([f"`{f['estimator']}`{tasks}", f"{f['rows']:,}", str(f["features"]), str(f["outputs"])])
+        lines[-1] += [parameters, f["solver"], *(short(f[k], 2) for k in ("planned_seconds", "seconds"))]
+        lines[-1] += [f"{f[k]:.0f}" for k in ("planned_mb", "mb")]
+    header = ["estimator", "rows", "features", "outputs", "parameters", "solver", "planned s", "s"]
+    ratios = [[f[f"planned_{key}"] / f[key] for f in found] for key in ("seconds", "mb")]
+    (low, high), (least, most) = ((min(r), max(r)) for r in ratios)
+    said = f"Planned / measured: seconds {low:.2f} to {high:.2f}, memory {least:.2f} to {most:.2f}."
+    return f"{origin('plan')}\n\n{table([*header, 'planned MB', 'MB'], lines)}\n\n{said}"
+
+
+def graphs() -> str:
+    """Accuracy, size and speed of ONNX graphs."""
+    lines = []
+    for f in results("onnx_graphs")["figures"]:
+        lines.append([f["data"], f["model"], *(f"{f['difference'][k]:.0e}" for k in ("default", "double", "single"))])
+        lines[-1] += [f"{f['kilobytes'][k]:,.0f}" for k in ("default", "single")]
+        lines[-1] += [f"{float(format(f['rows_per_second'][k], '.2g')):,.0f}" for k in ("default", "single", "model")]
+    header = ["data", "model", "default", '`dtype="float64"`', '`inside="float32"`', "kB", "kB, float32"]
+    return f"{origin('onnx_graphs')}\n\n{table([*header, 'rows/s', 'rows/s, float32', 'rows/s, Python'], lines)}"
+
+
+def workers() -> str:
+    """One fit to many tasks, in one process and with Dask."""
+    lines = []
+    for f in results("dask_tasks")["runs"]:
+        lines.append([f["how"], f"{f['tasks']:,}", short(f["seconds"]), f"{f['client_mb']:,.0f}"])
+        lines[-1] += [f"{f[k]:,.0f}" if k in f else NONE for k in ("worker_mb", "sent_mb", "coef_mb")]
+    header = ["fit", "tasks", "s", "peak MB, this process", "peak MB, a worker", "MB sent", "of them coefficients"]
+    return f"{origin('dask_tasks')}\n\n{table(header, lines)}"
+
+
 TABLES = {
-    "gemm": gemm,
-    "decompositions": decompositions,
+    "plans": plans,
+    "onnx-graphs": graphs,
+    "dask-tasks": workers,
     "search-rows": search_rows,
     "search-defaults": search_defaults,
     "task-rows": task_rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -20,6 +21,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+#: Scripts of older result files, and what runs the same today.
+MOVED = {
+    "benchmarks.lspc_figures": "papers lspc --parts figures",
+    "benchmarks.multi_task_tables": "papers lspc-mt --parts",
+    "benchmarks.label_tables": "papers ml-lspc --parts",
+    "benchmarks.lssvm_tables": "papers mtls-svm --parts",
+}
+
+
 @cache
 def results(name: str) -> dict[str, Any]:
     """One result file."""
@@ -35,9 +45,21 @@ def origin(*names: str) -> str:
         threads = "one thread" if m["threads"] == 1 else f"{m['threads']} threads"
         parts = f", in {len(pieces)} parts" if pieces else ""
         versions = f"Python {m['python']}, NumPy {m['numpy']}, SciPy {m['scipy']}, scikit-learn {m['scikit-learn']}"
-        about = f"`{m['command']}`", f"{parts}, {m['cpu']}, {threads}; {versions}"
+        about = f"`{command_today(m['command'])}`", f"{parts}, {m['cpu']}, {threads}; {versions}"
         lines.setdefault(about, []).extend([m["date"][:10], *(piece["date"][:10] for piece in pieces)])
     return "\n".join(f"{command} ({days(dates)}{rest})" for (command, rest), dates in lines.items())
+
+
+def command_today(command: str) -> str:
+    """The command without the file that it wrote, with scripts under their present names.
+
+    >>> command_today("python -m benchmarks.label_tables toy --runs 1 --output toy.json")
+    'python -m papers ml-lspc --parts toy --runs 1'
+    """
+    command = re.sub(r" --output(=| )\S+", "", command)
+    for old, new in MOVED.items():
+        command = command.replace(old, new)
+    return command
 
 
 def days(dates: Sequence[str]) -> str:
@@ -88,6 +110,22 @@ def by_set(
         columns.append([" / ".join(row) if set(row) != {NONE} else NONE for row in zip(*cells, strict=True)])
     rows = zip(methods.values(), zip(*columns, strict=True), strict=True)
     return table([corner, *sets.values()], [[name, *cells] for name, cells in rows])
+
+
+def flat(
+    found: Sequence[Mapping[str, Any]], measures: Measures, methods: Mapping[str, str], sets: Mapping[str, str]
+) -> str:
+    """The same with a column for each measure, named with the set in the first of them and by ``WORDS``."""
+    columns, header = [], []
+    for data, title in sets.items():
+        for k, (key, (lower, digits)) in enumerate(measures.items()):
+            columns.append(best([mean_of(found, key, data=data, method=m) for m in methods], lower, digits))
+            header.append(f"{title}: {WORDS[key]}" if k == 0 else WORDS[key])
+    rows = zip(methods.values(), zip(*columns, strict=True), strict=True)
+    return table(["", *header], [[name, *cells] for name, cells in rows])
+
+
+WORDS = {"log_loss": "log-loss", "auc": "AUC", "f1_micro": "micro F1", "seconds": "seconds"}
 
 
 def names_of(found: Sequence[Mapping[str, Any]], key: str) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from benchmarks import centers, few_rows, recalibration
 from benchmarks._page_format import NONE, best, mean_of, names_of, origin, results, short, table
@@ -157,25 +159,115 @@ def _center_figures() -> list[dict[str, Any]]:
 def few_row_figures() -> str:
     """Broken promises of abstention and coverage of sets with few rows."""
     parts = [origin("few_rows")]
-    for kind, first, second in few_rows.KINDS:
-        header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", "without the correction"]
-        rows = [
-            [
-                f["model"],
-                f["setting"],
-                str(f["rows"]),
-                str(f["draws"]),
-                str(f["level"]),
-                *few_rows.both(f, first, second),
-            ]
-            for f in results("few_rows")["figures"]
-            if f["kind"] == kind
-        ]
-        parts.append(table(header, rows))
+    for kind, *_ in few_rows.KINDS:
+        header, lines = few_rows.lines_of(results("few_rows")["figures"], kind)
+        parts.append(table(header, [[str(cell) for cell in line] for line in lines]))
     return "\n\n".join(parts)
 
 
+def discrete() -> str:
+    """Log-loss and explained variance on data with few distinct rows."""
+    found, parts = results("discrete"), [origin("discrete")]
+    for key, words, lower in (("log_loss", "log-loss", True), ("r2", "R²", False)):
+        methods = list(next(iter(found[key].values())))
+        rows = [[case, *best([row[m] for m in methods], lower, 3)] for case, row in found[key].items()]
+        parts.append(table([words, *(DISCRETE.get(m, m) for m in methods)], rows))
+    return "\n\n".join(parts)
+
+
+def intervals() -> str:
+    """Coverage and width with few rows, by rows and columns."""
+    found = [f for f in results("intervals")["figures"] if f["family"] == "LSSVR"]
+    counts = sorted(names_of(found, "n"))
+    lines = []
+    for kind, d in dict.fromkeys((f["kind"], f["d"]) for f in found):
+        here = {f["n"]: f for f in found if (f["kind"], f["d"]) == (kind, d)}
+        lines.append([kind, str(d), *(_interval(here[n]) if n in here else NONE for n in counts)])
+    said = f"{found[0]['draws']} draws; standard errors of coverages at most {max(f['error'] for f in found):.3f}."
+    shown = table(["data", "columns", *(f"{n} rows" for n in counts)], lines)
+    return f"{origin('intervals')}\n\n{said}\n\n{shown}"
+
+
+def _interval(f: Mapping[str, Any]) -> str:
+    return f"{f['plain']:.3f}, **{f['corrected']:.3f}**, {f['width_plain']:.2f}, {f['width_corrected']:.2f}"
+
+
+def group_intervals() -> str:
+    """Coverage and width with rows in groups, and with tasks."""
+    words = {"groups": "{kind}, {n} groups", "tasks": "{n} rows of four tasks"}
+    lines = []
+    for f in (f for f in results("intervals")["figures"] if f["family"] in words):
+        what = "rows of 12 tasks, new rows of new tasks" if f["kind"] == "new" else words[f["family"]].format(**f)
+        lines.append([what, f"{f['to_reach']:.3f}", *(f"{f[k]:.3f}" for k in ("plain", "corrected"))])
+        lines[-1] += [f"{f[k]:.2f}" for k in ("width_plain", "width_corrected")]
+    return table(["data", "nominal", "coverage without", "with", "width without", "with"], lines)
+
+
+DISCRETE = {m: f"`{m}()`" for m in ("LSPC", "MultiTaskLSPC", "MultiLabelLSPC", "LSSVC", "LSSVR", "MultiTaskLSSVR")}
+DISCRETE |= {"KLR": "`KernelLogisticRegression()`"}
+
+
+def digits() -> str:
+    """Errors of scores from sums over rows, by alpha."""
+    columns = {"raw sums": "raw sums", "sums": "`fit_stream`", "direct": "`fit`"}
+    columns |= {"unfit": "`unfit` of 9 in 10 rows", "single": "float32"}
+    lines = [
+        [f["set"], f"{f['alpha']:g}", *(f"{f[k]:.0e}" for k in ("eps/alpha", *columns))]
+        for f in results("moment_digits")["errors"]
+    ]
+    header = ["rows", "alpha", r"$\varepsilon / \alpha$", *columns.values()]
+    return f"{origin('moment_digits')}\n\n{table(header, lines)}"
+
+
+RECALIBRATED = ("LSPC()", "LSPC(calibration=None)", "LSSVC()")
+
+
+def gains() -> str:
+    """Log-loss after a second calibration minus that before, over groups of sets."""
+    return _recalibration(
+        "recalibration", {f"`{m}`": (m, recalibration.AUTO, recalibration.PLAIN) for m in RECALIBRATED}
+    )
+
+
+def families() -> str:
+    """Each family minus a temperature, and the choice of auto with a further family minus auto."""
+    methods = [
+        m for m in names_of(results("recalibration-families")["runs"], "method") if m not in ("None", "temperature")
+    ]
+    pairs = {
+        m: (None, m, recalibration.AUTO if m.startswith("auto and") else "temperature")
+        for m in methods
+        if m != "auto"
+    }
+    return _recalibration("recalibration-families", pairs)
+
+
+def _recalibration(name: str, pairs: Mapping[str, tuple[str | None, str, str]]) -> str:
+    """Differences of log-loss with 95 % intervals and the worst run; a pair is model (None: all), method, other."""
+    found = results(name)["runs"]
+    loss = {(f["data"], f["model"], f["run"], f["method"]): f["log_loss"] for f in found if "log_loss" in f}
+    lines = []
+    for words, (model, method, other) in pairs.items():
+        lines.append([words])
+        for data in recalibration.GROUPS.values():
+            keys = [k for k in loss if k[0] in data and model in (None, k[1]) and k[3] == method]
+            gaps = [loss[key] - loss[*key[:3], other] for key in keys]
+            lines[-1].append(_gap(gaps) if gaps else NONE)
+    return f"{origin(name)}\n\n{table(['log-loss on new rows', *recalibration.GROUPS], lines)}"
+
+
+def _gap(gaps: list[float]) -> str:
+    half = student.ppf(0.975, len(gaps) - 1) * np.std(gaps, ddof=1) / np.sqrt(len(gaps))
+    return f"{np.mean(gaps):+.4f} ± {half:.4f}, worst {max(gaps):+.3f} ({len(gaps)} runs)"
+
+
 TABLES = {
+    "intervals": intervals,
+    "group-intervals": group_intervals,
+    "discrete": discrete,
+    "moment-digits": digits,
+    "recalibration-gains": gains,
+    "recalibration-families": families,
     "recalibration": recalibrated,
     "school-intervals": school_intervals,
     "noise": noise,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import calibrated_peers, label_study, lssvm_peers, task_peers, task_study
-from benchmarks._page_format import best, by_set, mean_of, names_of, origin, results, sized, spread, table
+from benchmarks._page_format import best, by_set, flat, mean_of, names_of, origin, results, sized, spread, table
 
 Found = list[dict[str, Any]]
 SECONDS = {"seconds": (True, 1)}
@@ -75,24 +75,6 @@ def calibrated() -> str:
     return "\n\n".join([*parts, _seconds_in_all(found, everywhere)])
 
 
-def calibrated_short() -> str:
-    """The table of the README."""
-    found = _figures("calibrated_peers")
-    methods = {
-        calibrated_peers.OURS: "**LSPC()**",
-        calibrated_peers.GAUSSIAN: '`LSPC(kernel="rbf", scale=None, metric=None)`',
-        "SVC + temperature": 'SVC tuned, `CalibratedClassifierCV(method="temperature")`',
-        "SVC + sigmoid": "SVC tuned, `CalibratedClassifierCV`, sigmoid",
-        calibrated_peers.LIBSVM: "SVC tuned, `probability=True`",
-        "Nystroem + LR": "Nystroem + logistic regression, tuned",
-        "HistGradientBoosting": "HistGradientBoosting",
-    }
-    measures = {"log_loss": (True, 3), "ece": (True, 3), **SECONDS}
-    sets = sized(found, calibrated_peers.SETS, _rows)
-    shown = by_set(found, measures, methods, sets, corner="log-loss / calibration error / seconds")
-    return f"{origin('calibrated_peers')}\n\n{shown}\n\n{_seconds_in_all(found, list(methods))}"
-
-
 # -------------------------------------------------------------------- many tasks
 
 
@@ -150,8 +132,7 @@ def tasks_short() -> str:
     words = {"related-0.6": "related tasks", "landmine": "landmine"}
     sets = sized(found, list(words), lambda f: f"{words[f['data']]}, {f['tasks']} tasks, {f['rows']:,} rows")
     measures = {"log_loss": (True, 3), "auc": (False, 3), **SECONDS}
-    corner = "log-loss / AUC, means over tasks / seconds"
-    return f"{origin('task_peers', 'task_peers_gp')}\n\n{by_set(found, measures, methods, sets, corner=corner)}"
+    return f"{origin('task_peers', 'task_peers_gp')}\n\n{flat(found, measures, methods, sets)}"
 
 
 def task_mixed() -> str:
@@ -176,21 +157,28 @@ LABEL_METHODS = {
 LABEL_SETS = {"enron": "Enron", "digits": "digits", "made": "synthetic"}
 
 
-def labels(methods: Sequence[str] = tuple(LABEL_METHODS), sets: Sequence[str] = tuple(LABEL_SETS)) -> str:
+def _label_sets(found: Found, sets: Sequence[str]) -> dict[str, str]:
+    return sized(found, sets, lambda f: f"{LABEL_SETS[f['data']]}, {f['rows']:,} rows, {f['labels']} labels")
+
+
+def labels() -> str:
     """Probabilities and decisions with labels that are all known."""
     found = _figures("label_peers")
     measures = {"log_loss": (True, 3), "f1_micro": (False, 3), "f1_macro": (False, 3), **SECONDS}
-    titles = sized(found, sets, lambda f: f"{LABEL_SETS[f['data']]}, {f['rows']:,} rows, {f['labels']} labels")
-    chosen = {m: LABEL_METHODS[m] for m in methods}
     corner = "log-loss / micro F1 / macro F1 / seconds"
-    shown = by_set(found, measures, chosen, titles, unranked=["label shares"], corner=corner)
+    sets = _label_sets(found, tuple(LABEL_SETS))
+    shown = by_set(found, measures, LABEL_METHODS, sets, unranked=["label shares"], corner=corner)
     return f"{origin('label_peers')}\n\n{shown}"
 
 
 def labels_short() -> str:
     """The table of the README."""
-    kept = [m for m in LABEL_METHODS if m not in ("MultiLabelLSPC()", "RandomForest", "label shares")]
-    return labels(kept, ["enron", "digits"])
+    found = _figures("label_peers")
+    left_out = ("MultiLabelLSPC()", "RandomForest", "label shares")
+    methods = {m: words for m, words in LABEL_METHODS.items() if m not in left_out}
+    measures = {"log_loss": (True, 3), "f1_micro": (False, 3), **SECONDS}
+    shown = flat(found, measures, methods, _label_sets(found, ["enron", "digits"]))
+    return f"{origin('label_peers')}\n\n{shown}"
 
 
 WAYS = {
@@ -204,13 +192,13 @@ WAYS = {
 }
 
 
-def hidden(shares: Sequence[float] = (0.0, 0.3, 0.6, 0.9), sets: Sequence[str] | None = None) -> str:
+def hidden() -> str:
     """Log-loss and micro F1 with labels that are hidden from training."""
     found = _figures("missing_labels")
-    sets = names_of(found, "data") if sets is None else sets
+    sets = names_of(found, "data")
     titles = sized(found, sets, lambda f: f"{f['data']}, {f['labels']} labels, {f['rows']:,} rows")
     lines = []
-    for share in shares:
+    for share in (0.0, 0.3, 0.6, 0.9):
         here = [f for f in found if f["hidden"] == share]
         ways = [way for way in WAYS if way in names_of(here, "way")]
         columns = []
@@ -272,35 +260,16 @@ def regression() -> str:
     return "\n\n".join([origin("lssvm_peers"), *tables, said])
 
 
-def regression_short() -> str:
-    """The table of the README."""
-    found = _figures("lssvm_peers")
-    words = {"smooth-0": "smooth tasks, unrelated", "slopes-0.3": "linear tasks, related by 0.3"}
-    words |= {"school": "schools", "diabetes": "diabetes"}
-    sets = sized(found, list(words), lambda f: f"{words[f['data']]}: {f['tasks']} tasks, {f['rows']:,} rows")
-    methods = {
-        lssvm_peers.OURS: "**MultiTaskLSSVR()**",
-        lssvm_peers.RIDGE: "ridge, task one-hot",
-        "SVR + task": "SVR tuned, task one-hot",
-        "HistGradientBoosting + task": "HistGradientBoosting, task as category",
-    }
-    shown = by_set(found, {"r2": (False, 3), **SECONDS}, methods, sets, corner="explained variance / seconds")
-    return f"{origin('lssvm_peers')}\n\n{shown}"
-
-
 TABLES = {
     "svc": svc_ways,
     "svc-threads": svc_threads,
     "calibrated": calibrated,
-    "readme-calibrated": calibrated_short,
     "tasks": tasks,
     "readme-tasks": tasks_short,
     "task-study": task_mixed,
     "labels": labels,
     "readme-labels": labels_short,
     "hidden-labels": hidden,
-    "readme-hidden-labels": lambda: hidden((0.6,), ["rotated-20"]),
     "label-study": label_figures,
     "regression": regression,
-    "readme-regression": regression_short,
 }

@@ -291,7 +291,7 @@ def made(name: str) -> tuple[Table, Array]:
     """Generated tasks of ``benchmarks.lssvm_peers``, with the task as a category."""
     import pandas as pd
 
-    draw = lssvm_peers.SETS[name](None, 0)
+    draw = lssvm_peers.standardised(lssvm_peers.SETS[name](None, 0))
     parts = (draw.train, draw.test)
     X, y, task = (np.concatenate([getattr(part, key) for part in parts]) for key in ("X", "y", "task"))
     return mixed(pd.DataFrame(X).assign(task=task), ("task",)), y

@@ -5,10 +5,13 @@ wide          the same difference of means along one of 30 dimensions, 5.5 %
 three         three overlapping classes in two dimensions
 near copies   rows within 0.001 of one of 12 points, each with its own probability of the second class
 
-Every model is fitted with its default search. "broken" is the share of draws in which the error rate of accepted new
-rows is above ``max_error``, which may happen with a probability of 0.05; "coverage" is that of prediction sets.
-"plain" are the same figures if errors hidden by the choice of hyperparameters are not counted. A figure marked with
-"!" is outside of what chance allows: a binomial test at 0.001, or three standard errors below the nominal coverage.
+Every model is fitted with its default search; multi-task models have three tasks of the same population. "broken" is
+the share of draws in which the error rate of accepted new rows is above ``max_error``, which may happen with a
+probability of 0.05; "coverage" is that of prediction sets. Figures without a name are those of ``Abstaining``, whose
+held-out rows are predicted by other fits, and of ``predict_set``, which counts the errors that are hidden by the
+choice of hyperparameters on the held-out rows of the fit. "counted" is ``max_error`` on the held-out rows of the fit
+with hidden errors counted, and "plain" are both promises on these rows without that. A figure marked with "!" is
+outside of what chance allows: a binomial test at 0.001, or three standard errors below the nominal coverage.
 
 Draws can be measured in pieces: ``--first 250 --add`` measures draws from number 250 on, and adds them to those in
 the output file.
@@ -27,7 +30,7 @@ from scipy.stats import binom
 
 from benchmarks._common import capped, parse, parser, print_markdown, write_json
 from benchmarks._pieces import earlier_figures
-from leastwise import LSPC, LSSVC, KernelLogisticRegression, Recalibrated
+from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiTaskLSPC, Recalibrated
 from leastwise.calibration.conformal import class_levels, nonconformity, sets
 from leastwise.calibration.risk import safe_threshold
 from leastwise.estimators._abstention_rows import heldout_decisions
@@ -41,14 +44,21 @@ MODELS = {
     "Recalibrated": lambda: Recalibrated(LSPC()),
     "LSSVC": LSSVC,
     "KernelLogisticRegression": KernelLogisticRegression,
+    "MultiTaskLSPC": MultiTaskLSPC,
 }
+TASKS = 3
 #: Points of the near copies, and their probabilities of the second class.
 POINTS = np.random.default_rng(7).normal(size=(12, 4))
 CHANCES = np.array([0.04, 0.96, 0.06, 0.94, 0.1, 0.9, 0.08, 0.92, 0.2, 0.8, 0.5, 0.5])
 SETTINGS = ("overlap", "wide", "three", "near copies")
 NEW_ROWS = 4000
-#: A promise with its figure, and what it costs.
-KINDS = (("max_error", "broken", "accepted"), ("coverage", "coverage", "size"))
+#: A promise with its figure, what it costs, and the ways in which it is tested.
+KINDS = (
+    ("max_error", "broken", "accepted", ("", "counted ", "plain ")),
+    ("coverage", "coverage", "size", ("", "plain ")),
+)
+#: How the ways are called in tables.
+WAYS = {"": "as it is", "counted ": "hidden errors counted", "plain ": "no correction"}
 
 
 def draw(setting: str, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -66,23 +76,32 @@ def draw(setting: str, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def promises(
-    model: Any, X: Array, y: Array, X_new: Array, y_new: Array
-) -> Iterator[tuple[str, float, bool, float, float]]:
-    """Kind, level, if hidden errors count; then error and share of accepted rows, or coverage and size of sets."""
-    P, evidence = model.predict_proba(X_new), model._evidence()
-    decisions = heldout_decisions(model, X, y, {}).decisions[0]
+    model: Any, train: tuple[Array, Array, dict], new: tuple[Array, Array, dict]
+) -> Iterator[tuple[str, float, str, float, float]]:
+    """Kind, level and way; then error and share of accepted rows, or coverage and size of sets."""
+    (X, y, given), (X_new, y_new, given_new) = train, new
+    P, evidence = model.predict_proba(X_new, **given_new), model._evidence()
     wrong, scores = P.argmax(axis=1) != y_new, nonconformity(P, "lac", np.random.default_rng(0))
-    known = nonconformity(evidence.P, "lac", np.random.default_rng(0))[np.arange(len(evidence)), evidence.codes]
-    for counted in (True, False):
-        used = decisions if counted else replace(decisions, hidden=0.0)
+    decisions = {
+        "": heldout_decisions(model, X, y, given).decisions[0],
+        "counted ": heldout_decisions(model, X, y, given, promised=False).decisions[0],
+    }
+    decisions["plain "] = replace(decisions["counted "], hidden=0.0)
+    for way, used in decisions.items():
         for limit in LIMITS:
             ok = P.max(axis=1) >= safe_threshold(used, limit, DELTA)
-            yield "max_error", limit, counted, float(wrong[ok].mean()) if ok.any() else 0.0, float(ok.mean())
+            yield "max_error", limit, way, float(wrong[ok].mean()) if ok.any() else 0.0, float(ok.mean())
+    known = nonconformity(evidence.P, "lac", np.random.default_rng(0))[np.arange(len(evidence)), evidence.codes]
+    for way, shown in (("", evidence), ("plain ", replace(evidence, hidden=0.0))):
         for coverage in COVERAGES:
-            level = class_levels(known, evidence if counted else replace(evidence, hidden=0.0), coverage, False)
-            made = sets(scores, level, allow_empty=False)
+            made = sets(scores, class_levels(known, shown, coverage, False), allow_empty=False)
             covered = made[np.arange(len(y_new)), y_new]
-            yield "coverage", coverage, counted, float(covered.mean()), float(made.sum(1).mean())
+            yield "coverage", coverage, way, float(covered.mean()), float(made.sum(1).mean())
+
+
+def tasks_of(name: str, n: int) -> dict[str, Array]:
+    """The tasks of n rows, for a multi-task model."""
+    return {"tasks": np.arange(n) % TASKS} if "Task" in name else {}
 
 
 def fitted(names: Sequence[str], X: Array, y: Array) -> Iterator[tuple[str, Any]]:
@@ -92,22 +111,22 @@ def fitted(names: Sequence[str], X: Array, y: Array) -> Iterator[tuple[str, Any]
         if shared is not None and name in ("LSPC", "Recalibrated"):
             yield name, shared if name == "Recalibrated" else shared.estimator_
         else:
-            yield name, MODELS[name]().fit(X, y)
+            yield name, MODELS[name]().fit(X, y, **tasks_of(name, len(y)))
 
 
 def cell(setting: str, n: int, names: Sequence[str], seeds: range) -> Iterator[dict]:
     """Figures of all models in these draws of a setting."""
     X_new, y_new = draw(setting, NEW_ROWS, np.random.default_rng(99))
-    found: dict[tuple[str, str, float], dict[bool, list[tuple[float, float]]]] = {}
+    found: dict[tuple[str, str, float], dict[str, list[tuple[float, float]]]] = {}
     for seed in seeds:
         X, y = draw(setting, n, np.random.default_rng([seed, n]))
         for name, model in fitted(names, X, y):
-            for kind, level, counted, *values in promises(model, X, y, X_new, y_new):
-                both = found.setdefault((name, kind, level), {True: [], False: []})
-                both[counted].append((values[0], values[1]))
-    for (name, kind, level), both in found.items():
+            given = (X, y, tasks_of(name, n)), (X_new, y_new, tasks_of(name, NEW_ROWS))
+            for kind, level, way, first, second in promises(model, *given):
+                found.setdefault((name, kind, level), {}).setdefault(way, []).append((first, second))
+    for (name, kind, level), ways in found.items():
         about = {"model": name, "setting": setting, "rows": n, "kind": kind, "level": level}
-        figures = {**summary(kind, level, both[True], ""), **summary(kind, level, both[False], "plain ")}
+        figures = {key: v for way, values in ways.items() for key, v in summary(kind, level, values, way).items()}
         yield judged({**about, "draws": len(seeds), "seeds": [[seeds.start, seeds.stop]], **figures})
 
 
@@ -139,7 +158,8 @@ def added(figures: list[dict], new: dict) -> list[dict]:
 
 def judged(figure: dict) -> dict:
     """The figure, with whether chance allows it."""
-    return {**figure, **{f"{name}kept": _kept(figure, name) for name in ("", "plain ")}}
+    ways = next(ways for kind, *_, ways in KINDS if kind == figure["kind"])
+    return {**figure, **{f"{way}kept": _kept(figure, way) for way in ways}}
 
 
 def _kept(figure: dict, name: str) -> bool:
@@ -159,31 +179,24 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
 
 
 def report(found: list[dict]) -> None:
-    for kind, first, second in KINDS:
-        lines = [
-            [
-                f["model"],
-                f["setting"],
-                f["rows"],
-                f["draws"],
-                f["level"],
-                *both(f, first, second),
-            ]
-            for f in found
-            if f["kind"] == kind
-        ]
-        header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", "plain"]
+    for kind, first, second, _ in KINDS:
+        header, lines = lines_of(found, kind)
         print_markdown(f"{kind}: {first} and {second}", header, lines)
 
 
-def both(figure: dict, first: str, second: str) -> list[str]:
-    """The figures with and without the correction for the choice of hyperparameters."""
-    return [_shown(figure, name, first, second) for name in ("", "plain ")]
+def lines_of(found: list[dict], kind: str) -> tuple[list[str], list[list]]:
+    """Header and lines of the table of a promise: figure and cost for each way."""
+    first, second, ways = next(rest for name, *rest in KINDS if name == kind)
+    header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", *(WAYS[way] for way in ways[1:])]
+    known = [f for f in found if f["kind"] == kind]
+    known.sort(key=lambda f: (list(MODELS).index(f["model"]), SETTINGS.index(f["setting"]), f["rows"], f["level"]))
+    about = ("model", "setting", "rows", "draws", "level")
+    return header, [[*(f[key] for key in about), *(_shown(f, way, first, second) for way in ways)] for f in known]
 
 
-def _shown(figure: dict, name: str, first: str, second: str) -> str:
-    mark = "" if figure[f"{name}kept"] else " !"
-    return f"{figure[name + first]:.3f}{mark} / {figure[name + second]:.2f}"
+def _shown(figure: dict, way: str, first: str, second: str) -> str:
+    mark = "" if figure[f"{way}kept"] else " !"
+    return f"{figure[way + first]:.3f}{mark} / {figure[way + second]:.2f}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -91,7 +91,7 @@ def case(name: str, folder: str | None, seed: int, quick: bool) -> Case:
     if name == "groups":
         return groups(seed)
     if name in VALUES:
-        return values(lssvm_peers.SETS[name](folder, seed))
+        return values(lssvm_peers.standardised(lssvm_peers.SETS[name](folder, seed)))
     kind, _, rows = name.partition("-")
     if kind == "landmine":
         return classes(task_peers.landmine(folder, seed, 5 if quick else 29, int(rows)))

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import _page_costs, _page_methods, _page_peers, _page_speed, _promises, input_choices
+from benchmarks import _page_costs, _page_methods, _page_papers, _page_peers, _page_speed, _promises, input_choices
 from benchmarks._common import RESULTS
 from benchmarks._page_format import NONE, best, results, table
 from benchmarks._ranks import heldout_losses, summary
@@ -124,17 +124,16 @@ def one_task() -> str:
         part = {
             row["method"]: row for row in compared("classification", "LSPC()", list(CLASSIFIERS), size)["methods"]
         }
-        header.append(f"{int(size):,} rows, {part['LSPC()']['sets']} tables")
         found = [part[name] for name in README_METHODS]
-        ranks = best([row["mean_rank"] for row in found], True, 1)
-        losses = best([row.get("ratio", 1.0) for row in found], True, 2)
-        errors = best([row["ece"] for row in found], True, 3)
-        seconds = best([row["fit"] + row["predict"] for row in found], True, 2)
-        columns.append([" / ".join(cells) for cells in zip(ranks, losses, errors, seconds, strict=True)])
-    words = "mean rank by log-loss / log-loss relative to LSPC() / calibration error"
-    words += " / fit and prediction, seconds a table"
+        columns += [
+            best([row["mean_rank"] for row in found], True, 1),
+            best([row.get("ratio", 1.0) for row in found], True, 2),
+            best([row["fit"] + row["predict"] for row in found], True, 1),
+        ]
+        sets = f"{int(size):,} rows, {part['LSPC()']['sets']} tables"
+        header += [f"{sets}: mean rank", "log-loss, relative", "seconds"]
     lines = zip(README_METHODS.values(), *columns, strict=True)
-    return table([words, *header], [list(line) for line in lines])
+    return table(["", *header], [list(line) for line in lines])
 
 
 def alternatives() -> str:
@@ -194,6 +193,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **_page_peers.TABLES,
     **_page_methods.TABLES,
     **_page_costs.TABLES,
+    **_page_papers.TABLES,
     **_page_speed.TABLES,
 }
 

@@ -38,6 +38,7 @@ from benchmarks._ranks import report, report_heldout, summary
 from benchmarks._table_methods import ABLATIONS, CLASSIFIERS, REGRESSORS, TableMethod
 from benchmarks._tables import TableDraw, TableSet, classification_sets, regression_sets
 from leastwise.metrics import brier_score, expected_calibration_error, log_loss
+from leastwise.utils.atomic_files import write_atomically
 from papers._common import timing
 
 Array = np.ndarray
@@ -168,6 +169,19 @@ def append(path: Path, record: dict[str, Any]) -> None:
         file.write(text)
 
 
+def forget(args: argparse.Namespace) -> None:
+    """Remove the records of some methods and sizes, so that the next run measures them again."""
+    task = "regression" if args.regression else "classification"
+    kept, removed = [], 0
+    for line in args.output.read_text().splitlines():
+        record = json.loads(line)
+        chosen = record.get("method") in args.methods and record["size"] in args.sizes and record["task"] == task
+        removed += chosen
+        kept += [] if chosen else [line]
+    write_atomically(str(args.output), ["".join(f"{line}\n" for line in kept).encode()])
+    print(f"removed {removed} of {removed + len(kept)} lines from {args.output.name}")
+
+
 def run(args: argparse.Namespace, sets: Sequence[TableSet]) -> None:
     """Run the fits that are not in the file yet: by size, then method, set and draw."""
     methods = registry(args)
@@ -242,6 +256,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     p.add_argument("--summary", action="store_true", help="print the summary of the file, without fits")
     p.add_argument("--markdown", action="store_true", help="print the summary as Markdown, for the documentation")
     p.add_argument("--list", action="store_true", help="print the sets")
+    p.add_argument("--forget", action="store_true", help="remove the fits of --methods and --sizes from the file")
     args = parse(p, argv)
     if args.output.suffix == ".json":  # the default name, whose files hold one object
         args.output = args.output.with_suffix(".jsonl")
@@ -249,6 +264,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         args.sizes, args.draws = QUICK["sizes"], QUICK["draws"]
         args.sets = args.sets or [t.name for t in chosen_sets(args) if t.name in QUICK["sets"]]
         args.methods = args.methods or list(registry(args))[: QUICK["methods"]]
+    if args.forget and not args.methods:
+        raise SystemExit("--forget removes fits: name them with --methods")
     args.methods = args.methods or [name for name in registry(args) if name not in ABLATIONS]
     if unknown := [m for m in args.methods if m not in registry(args)]:
         raise SystemExit(f"unknown methods: {', '.join(unknown)}; known: {', '.join(registry(args))}")
@@ -260,6 +277,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = arguments(argv)
     if args.list:
         return print_sets(chosen_sets(args))
+    if args.forget:
+        return forget(args)
     if not args.summary:
         with capped(args), warnings.catch_warnings():
             warnings.simplefilter("ignore")

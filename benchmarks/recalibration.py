@@ -57,6 +57,12 @@ from benchmarks._recalibration import (
 from papers._common.data import DataAbsent, available
 
 SETS = (*PAPER, "landmine", *SMALL, *FRESH, "enron", "school")
+#: Sets in groups: those on which the rules were set, and those that were not used for them.
+GROUPS = {
+    "usps, satimage, letter, digits": PAPER,
+    "wine, iris, breast cancer": tuple(SMALL),
+    "mnist, dermatology, two synthetic sets": FRESH,
+}
 BOOT = 50
 WIDTHS = (
     "coverage",
@@ -202,8 +208,7 @@ def markdown_families(found: list[dict]) -> None:
     print(f"\n| log-loss | runs | {' | '.join(names)} |")
     print("|" + "---|" * (2 + len(names)))
     here = list(parts(found))
-    groups = {"usps, satimage, letter, digits": PAPER, "wine, breast_cancer, iris": tuple(SMALL), "fresh": FRESH}
-    for title, sets in {**groups, "all": SETS}.items():
+    for title, sets in {**GROUPS, "all": SETS}.items():
         cells, runs = [], 0
         for name in names:
             pairs = [

@@ -77,7 +77,11 @@ class Study:
 def draw(name: str, folder: str | None, seed: int, quick: bool) -> Study:
     """A draw of another benchmark without the training rows of every fifth task."""
     classes = name in CLASSES
-    found: Any = task_peers.draw(name, folder, seed, quick) if classes else lssvm_peers.SETS[name](folder, seed)
+    found: Any
+    if classes:
+        found = task_peers.draw(name, folder, seed, quick)
+    else:
+        found = lssvm_peers.standardised(lssvm_peers.SETS[name](folder, seed))
     train, test = found.train, found.test
     kept = train.task % STEP != STEP - 1
     return Study(name, train.X[kept], train.y[kept], train.task[kept], test.X, test.y, test.task, classes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from conftest import blobs
-from onnx_cases import agrees, somewhere
+from onnx_cases import agrees, run, somewhere
 from toy_parts import Cauchy, Sharpened
 
 import leastwise as lw
@@ -19,8 +19,8 @@ from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTa
 from leastwise.calibration.calibrators import CALIBRATIONS, Calibration
 from leastwise.calibration.label_calibrators import fit_label_clip
 from leastwise.displays import SelectionDisplay, SimilarityDisplay
-from leastwise.estimators.ridge_problem import choose
-from leastwise.estimators.solving import Fitted, make_problem
+from leastwise.fitting.direct import Fitted, make_problem
+from leastwise.fitting.ridge_problem import choose
 from leastwise.model_selection.label_objective import LABEL_SCORINGS, register_label_scoring
 from leastwise.model_selection.objective import (
     CLASS_SCORINGS,
@@ -214,7 +214,7 @@ def test_a_scoring_of_classes(tmp_path, capsys):
     assert stream.cv_results_["mean_test_score"].max() < 0
 
 
-def test_a_scoring_of_values():
+def test_a_scoring_of_values(tmp_path):
     y = X[:, 0] + np.sin(X[:, 1])
     with pytest.raises(ValueError, match=r"use one of \['cautious', 'mae', 'mse', 'r2', 'task_r2'\]"):
         LSSVR(scoring="toy").fit(X, y)
@@ -226,9 +226,17 @@ def test_a_scoring_of_values():
     model = LSSVR(scoring="toy", random_state=0).fit(X, y)
     held = np.abs(model.heldout_prediction_ - y).max()
     assert model.cv_results_["mean_test_score"].max() == pytest.approx(-held, rel=1e-6)
+    stream = LSSVR(scoring="toy", n_centers=20, random_state=0).fit_stream(X, y)
+    assert stream.cv_results_["mean_test_score"].max() < 0
+    for each in (model, stream):
+        lw.save(each, tmp_path / "model.lw")
+        np.testing.assert_array_equal(lw.load(tmp_path / "model.lw").predict(NEW), each.predict(NEW))
+        values = run(to_onnx(each, dtype="float64"), NEW)["variable"]
+        np.testing.assert_allclose(values.ravel(), each.predict(NEW), rtol=1e-9, atol=1e-9)
+    assert "toy" in page(model, tmp_path / "page.html")
 
 
-def test_a_scoring_of_labels():
+def test_a_scoring_of_labels(tmp_path):
     with pytest.raises(ValueError, match=r"use one of \['accuracy', 'auc', 'average_precision'"):
         MultiLabelLSPC(scoring="toy").fit(X, LABELS)
 
@@ -240,6 +248,12 @@ def test_a_scoring_of_labels():
     model = MultiLabelLSPC(scoring="toy", random_state=0).fit(X, LABELS)
     found = np.asarray(model.heldout_proba_) > 0.5
     assert model.cv_results_["mean_test_score"].max() == pytest.approx(np.mean(LABELS[found]), abs=0.02)
+    stream = MultiLabelLSPC(scoring="toy", n_centers=20, random_state=0).fit_stream(X, LABELS)
+    assert 0 < stream.cv_results_["mean_test_score"].max() <= 1
+    for each in (model, stream):
+        saved_and_loaded(each, tmp_path / "model.lw")
+        agrees(each, NEW, dtype="float64")
+    assert "toy" in page(model, tmp_path / "page.html")
 
 
 # ------------------------------------------------------------------- calibrators
@@ -265,6 +279,14 @@ def test_a_calibrator(tmp_path):
     saved_and_loaded(model, tmp_path / "model.lw")
     with pytest.raises(TypeError, match=r"The calibrator Sharpened has no ONNX converter"):
         to_onnx(model)
+
+    @onnx_registry.calibrators.register(Sharpened)
+    def sharpened(g, calibrator, F, in_domain):
+        P = g.node("Pow", F.maximum(0.0) + 1e-3, calibrator.power)
+        P = P / P.sum(-1)
+        return P * in_domain + (1.0 - in_domain) * calibrator.shares
+
+    agrees(model, NEW, dtype="float64")
 
 
 # --------------------------------------------------------------------- couplings

@@ -21,7 +21,8 @@ LAYERS = [
     ["solvers"],  # factor, held-out scores, solve; costs and the choice of a solver
     ["model_selection"],  # grids, search, objective, folds, checkpoints
     ["sources"],  # rows from memory, files, iterators, Dask
-    ["estimators"],
+    ["fitting"],  # the path of fit: parameters, data, search, solution, storage
+    ["estimators"],  # the public classes
     ["inspection", "datasets"],
     ["tables", "baselines"],
     ["onnx", "persistence", "displays"],

@@ -70,5 +70,5 @@ def test_the_changed_module_is_imported(tool, monkeypatch):
 
 
 def test_argued_mutants_are_those_of_the_code(tool):
-    for module, before, after in tool.argued():
-        assert any((m.before, m.after) == (before, after) for m in tool.mutants(module)), before
+    for module, line, before, after in tool.argued():
+        assert (module, line, before, after) in {tool.key(mutant) for mutant in tool.mutants(module)}

@@ -36,9 +36,13 @@ TESTS = {
     "linalg/krylov.py": ["linalg/test_krylov.py"],
     "linalg/moments.py": ["solvers/test_moments.py", "linalg/test_moment_digits.py"],
     "solvers/heldout.py": ["solvers/test_heldout.py"],
-    "solvers/label_evaluators.py": ["solvers/test_label_heldout.py"],
+    "solvers/label_evaluators.py": ["solvers/test_label_rows.py", "solvers/test_label_heldout.py"],
     "calibration/logits.py": ["calibration/test_calibration.py", "calibration/test_probability.py"],
-    "calibration/blend.py": ["calibration/test_probability.py", "calibration/test_cautious.py"],
+    "calibration/blend.py": [
+        "calibration/test_blend_steps.py",
+        "calibration/test_probability.py",
+        "calibration/test_cautious.py",
+    ],
     "calibration/maps.py": ["calibration/test_calibration.py"],
     "calibration/calibrators.py": ["calibration/test_probability.py", "calibration/test_calibration.py"],
     "calibration/label_calibrators.py": ["calibration/test_label_probability.py"],
@@ -193,11 +197,17 @@ def tested(mutant: Mutant | None, tests: list[str], seconds: float) -> tuple[str
         time.sleep(0.05)
 
 
-def argued() -> dict[tuple[str, str, str], str]:
-    """Reasons for mutants that may survive, by module, code before and code after."""
+def argued() -> dict[tuple[str, str, str, str], str]:
+    """Reasons for mutants that may survive, by module, line of code, and code before and after."""
     file = Path(__file__).with_name("mutants_argued.toml")
     found = tomllib.loads(file.read_text())["mutant"] if file.is_file() else []
-    return {(m["module"], m["before"], m["after"]): m["why"] for m in found}
+    return {(m["module"], m["line"], m["before"], m["after"]): m["why"] for m in found}
+
+
+def key(mutant: Mutant) -> tuple[str, str, str, str]:
+    """The key of a mutant among the argued ones."""
+    line = (SOURCE / "leastwise" / mutant.module).read_text().splitlines()[mutant.line - 1].strip()
+    return mutant.module, line, mutant.before, mutant.after
 
 
 def sample(count: int, seed: int, only: list[str] | None) -> list[Mutant]:
@@ -234,7 +244,7 @@ def main() -> None:
             raise SystemExit(f"{module}: its tests fail without any change: {' '.join(tests)}")
         for mutant in (m for m in chosen if m.module == module):
             said, spent = tested(mutant, tests, 5 * base + 30)
-            reason = reasons.get((mutant.module, mutant.before, mutant.after))
+            reason = reasons.get(key(mutant))
             said = "argued" if said == "survived" and reason else said
             counts[said] += 1
             print(f"{said:9s} {spent:5.1f} s  {mutant}", flush=True)

@@ -24,9 +24,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
-from leastwise.model_selection.steps import Grid
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
+from leastwise.model_selection.grids import Grid
 from leastwise.problem.coupling import from_lambda_gamma
 from leastwise.problem.kernels import RBF
 from papers._common import PLAIN

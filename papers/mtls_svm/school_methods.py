@@ -18,8 +18,8 @@ from sklearn.linear_model import RidgeCV
 
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.baselines import BMTLRegressor, MTLFeatRegressor, RMTLRegressor
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
 from leastwise.problem.coupling import from_gamma_lambda
 from papers._common import PLAIN
 from papers._common.data import Array

@@ -55,6 +55,18 @@ def test_the_log_loss_is_that_of_the_draw(recorded):
     assert found["log_loss"] == pytest.approx(log_loss(data.y_test, model.predict_proba(data.X_test)))
 
 
+def test_forgotten_fits_are_measured_again(recorded, tmp_path, capsys):
+    path = tmp_path / "some.jsonl"
+    path.write_text(recorded.path.read_text())
+    raw_tables.main(["--forget", "--methods", LOGISTIC, "--sizes", "300", "--output", str(path)])
+    left = raw_tables.read_records(path)
+    gone = {raw_tables.key(r) for r in recorded.records} - {raw_tables.key(r) for r in left}
+    assert gone == {(LOGISTIC, "breast_cancer", "300", draw) for draw in (0, 1)}
+    assert len(run(path)) == len(recorded.records)
+    with pytest.raises(SystemExit, match="--methods"):
+        raw_tables.main(["--forget", "--output", str(path)])
+
+
 def test_a_stopped_run_continues(recorded, tmp_path, capsys):
     path = tmp_path / "again.jsonl"
     *lines, last = recorded.path.read_text().splitlines()

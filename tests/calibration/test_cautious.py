@@ -112,6 +112,7 @@ def test_a_linear_model_is_solved_by_its_coefficients_where_rows_are_many(monkey
     X = rng.normal(size=(3000, 3))
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=3000)
     monkeypatch.setattr("leastwise.solvers.choose.COMPLETE", 1e-9)
+    monkeypatch.setattr("leastwise.solvers.choose.PATIENCE", 1e-9)
     model = LSSVR(**PLAIN_SUM, random_state=0).fit(X, y)
     assert model.linear_weight_ == np.inf
     assert len(model.coef_) == 3
@@ -125,7 +126,8 @@ def test_iterations_have_to_beat_the_linear_model_of_all_rows(monkeypatch, bend)
     X = rng.normal(size=(700, 2))
     y = X @ [1.0, 2.0] + bend * np.sin(2 * X[:, 0]) + rng.normal(size=700)
     monkeypatch.setattr("leastwise.solvers.choose.COMPLETE", 1e-9)
-    monkeypatch.setattr("leastwise.estimators.spec.MANY_ROWS", 500)
+    monkeypatch.setattr("leastwise.solvers.choose.PATIENCE", 1e-9)
+    monkeypatch.setattr("leastwise.fitting.spec.MANY_ROWS", 500)
     monkeypatch.setattr(ValueObjective, "clearly_better", clearly_better := Watched(ValueObjective.clearly_better))
     model = LSSVR(**PLAIN_SUM, random_state=0, search_rows=60, linear_weight=[1.0, np.inf]).fit(X, y)
     linear = LSSVR(random_state=0, kernel="linear").fit(X, y)

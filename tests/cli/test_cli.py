@@ -552,7 +552,7 @@ def test_progress_on_a_terminal(columns, made, tmp_path, monkeypatch):
 def _step(number, score):
     from types import SimpleNamespace
 
-    from leastwise.model_selection.search import CheckpointEntry, SearchStep
+    from leastwise.model_selection.checkpoint import CheckpointEntry, SearchStep
 
     step = SearchStep(f"{number:032x}", number, 1.0, None, 1000, "3 alphas")
     line = f"sigma 1: best alpha 0.1, log_loss {-score} (1000 rows, 0.01 s)"

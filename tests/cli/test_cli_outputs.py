@@ -25,7 +25,7 @@ from leastwise import (
 from leastwise.cli import checkpoint as checkpoints
 from leastwise.cli import main
 from leastwise.cli.checkpoint import SearchCheckpoint
-from leastwise.model_selection.search import checkpointing
+from leastwise.model_selection.checkpoint import checkpointing
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)).round(3)

@@ -14,7 +14,8 @@ from cli_cases import answered, cases, spoken
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, load, memory_limit
 from leastwise.cli.output import DATA, DONE, USAGE, time_left
-from leastwise.model_selection.search import Search, search_time
+from leastwise.model_selection.checkpoint import search_time
+from leastwise.model_selection.search import Search
 from leastwise.tables import TableError, TableModel, planning, write_table
 
 LEFT_OUT = ["weighs", "broken", "late", "case"]

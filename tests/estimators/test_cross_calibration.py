@@ -9,8 +9,8 @@ from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC
 from leastwise.calibration.blend import Sample, class_shares
 from leastwise.calibration.calibrators import fit_calibrator, fit_label_calibrator
 from leastwise.calibration.label_blend import LabelSample
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.storing import CALIBRATION_FOLDS as FOLDS
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.store import CALIBRATION_FOLDS as FOLDS
 from leastwise.model_selection.folds import hashed_folds
 
 RNG = np.random.default_rng(0)

@@ -8,11 +8,11 @@ from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise import LSPC, LSSVC
-from leastwise.estimators import iterating
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.iterating import smoothest
+from leastwise.fitting import iterative as iterating
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.iterative import smoothest
 from leastwise.linalg.krylov import block_cg
-from leastwise.model_selection.steps import Grid
+from leastwise.model_selection.grids import Grid
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, resolve_kernel
 from leastwise.solvers.choose import draft
 from leastwise.solvers.costs import Facts
@@ -79,7 +79,8 @@ def test_default_tolerance_is_that_of_the_scores(narrow):
 
 def test_float32_stays(narrow):
     model = LSPC(1.5, 1e-3, solver="krylov", random_state=0).fit(X.astype(np.float32), Y)
-    assert model.coef_.dtype == model.heldout_scores_.dtype == np.float32
+    assert model.coef_.dtype == np.float64
+    assert model.heldout_scores_.dtype == np.float32
     assert model.predict_proba(NEW.astype(np.float32)).dtype == np.float32
     double = LSPC(1.5, 1e-3, solver="krylov", random_state=0).fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(NEW.astype(np.float32)), double.predict_proba(NEW), atol=1e-2)
@@ -163,6 +164,7 @@ def test_auto_takes_it_beyond_memory_and_rows(monkeypatch):
             LSPC(1.5, 1e-3, **options).fit(X, Y)
     monkeypatch.delenv("LEASTWISE_MEMORY")
     monkeypatch.setattr("leastwise.solvers.choose.COMPLETE", 1e-9)
+    monkeypatch.setattr("leastwise.solvers.choose.PATIENCE", 1e-9)
     assert hasattr(LSPC(1.5, 1e-3, search_rows=100, random_state=0).fit(X, Y), "residual_")
     assert not hasattr(LSPC(1.5, 1e-3, n_centers=20, random_state=0).fit(X, Y), "residual_")
 
@@ -330,6 +332,42 @@ def test_the_first_rows_have_the_same_problem(weights, budget, monkeypatch):
     np.testing.assert_allclose(whole.A, again.A, atol=1e-6 * np.abs(again.A).max())
     assert before.items() <= {number: id(values) for number, values in stored.items()}.items()
     assert bool(before) == (budget > 2**16)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("tol", "coarse"), [(1e-3, True), (1e-9, False)])
+def test_a_large_tolerance_is_reached_in_single_precision(dtype, tol, coarse):
+    """Whatever the memory; rows in single precision share the kernel values with the exact products."""
+    model = fixed()
+    data, settings = prepare(model, model._spec(), X.astype(dtype), Y)
+    problem = KrylovProblem(data.rows, settings, 1.5, None, iterating.SolverOptions(tol, 200))
+    assert (problem.rough is not None) == coarse
+    found = problem.solve(1e-3)
+    K = RBF()(X, X, 1.5) + 1e-3 * len(X) * np.eye(len(X))
+    Z = data.rows.targets(5) - found.intercept
+    left = np.linalg.norm(Z - K @ found.A, axis=0) / np.linalg.norm(Z, axis=0)
+    assert np.all(left < max(3 * tol, 1e-5 if dtype == np.float32 else 0))
+    if coarse:
+        V = np.ones((len(X), 2))
+        change = np.abs(problem.rough.times(V) - problem.H.times(V)).max()
+        assert 0 < change < 1e-5 * np.abs(problem.H.times(V)).max()
+        assert (problem.rough._cached is problem.H._cached) == (dtype == np.float32)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weights"])
+@pytest.mark.parametrize("alpha", [1e-3, 1e-9])
+def test_the_preconditioner_of_the_first_rows_is_a_part_of_that_of_all(weights, alpha):
+    model, first = fixed(), 600
+    data, settings = prepare(model, model._spec(), X, Y, weights)
+    problem = KrylovProblem(data.rows, settings, 1.5, None, iterating.SolverOptions(1e-3, 200), first)
+    part, V = problem.of_first_rows(), np.random.default_rng(0).normal(size=(first, 2))
+    L = problem.L[:first].astype(float) * (part.root / problem.root[:first])[:, None]
+    want = np.linalg.solve(L @ L.T + alpha * np.eye(first), V)
+    found = part._preconditioner(alpha / part.scale)(V) / part.scale
+    # Rounding of single precision remains, relative to the ridge, where it is tiny compared with L L'.
+    np.testing.assert_allclose(found, want, atol=1e-3 * np.abs(want).max())
+    problem._preconditioner(alpha)
+    assert len(problem._grams) == 2  # that of the first rows was used again
 
 
 def test_one_problem_serves_many_alphas(narrow):

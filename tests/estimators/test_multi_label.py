@@ -13,7 +13,8 @@ from reference import rbf
 from scipy import sparse
 
 from leastwise import LSPC, MultiLabelLSPC
-from leastwise.estimators import iterating, validation
+from leastwise.fitting import dataset as validation
+from leastwise.fitting import iterative as iterating
 from leastwise.model_selection.splitters import StratifiedLabelKFold
 from leastwise.problem.coupling import from_pairwise
 
@@ -178,7 +179,8 @@ def test_without_sharing_precomputed_kernels(norm):
 
 def test_without_sharing_single_precision():
     many = model(sharing=0).fit(X.astype(np.float32), Y)
-    assert many.coef_.dtype == many.heldout_scores_.dtype == many.predict_proba(NEW).dtype == np.float32
+    assert many.coef_.dtype == np.float64
+    assert many.heldout_scores_.dtype == many.predict_proba(NEW).dtype == np.float32
     for t in range(T):
         one = LSPC(SIGMA, ALPHA).fit(X, Y[:, t])
         same(many.scores(NEW)[:, 2 * t : 2 * t + 2], one.scores(NEW), 1e-4)

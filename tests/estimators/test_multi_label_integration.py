@@ -636,7 +636,7 @@ def test_sparse_rows_and_single_precision():
         for solver in ("sylvester", "cg"):
             single = lspc(solver=solver).fit(X.astype(np.float32), labels)
             assert single.predict_proba(NEW.astype(np.float32)).dtype == np.float32
-            assert single.coef_.dtype == np.float32
+            assert single.coef_.dtype == np.float64
         same(lspc().fit(X.astype(np.float32), labels).predict_proba(NEW), dense.predict_proba(NEW), 1e-3)
 
 

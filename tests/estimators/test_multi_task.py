@@ -242,7 +242,7 @@ def test_no_label_is_read_from_rounding(options):
     for search_rows in (300, None):
         model = MultiTaskLSPC(1.0, 1e-3, 0.0, n_centers=20, random_state=0, search_rows=search_rows)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("leastwise.estimators.task_problem.SETTLE_NUMBERS", 0)
+            patch.setattr("leastwise.fitting.task_problem.SETTLE_NUMBERS", 0)
             model.fit(X, y, tasks=task, groups=groups)
         assert not model.heldout_scores_.any()
         assert model.calibrator_.power <= 1
@@ -295,7 +295,7 @@ def test_rows_that_cannot_be_searched_on_are_streamed(monkeypatch):
     data = make_related_tasks(40, 20, random_state=1)
     model = MultiTaskLSPC(**PLAIN, n_centers=30, search_rows=300, random_state=0)
     settled = set(model.fit(data.X, data.y, tasks=data.task).cv_results_["n_rows"])
-    monkeypatch.setattr("leastwise.estimators.task_problem.available_memory", lambda: 1)
+    monkeypatch.setattr("leastwise.fitting.task_problem.available_memory", lambda: 1)
     model.fit(data.X, data.y, tasks=data.task)
     assert settled == {300, 800}
     assert set(model.cv_results_["n_rows"]) == {300}

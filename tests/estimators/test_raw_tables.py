@@ -657,3 +657,36 @@ def test_a_column_of_dates_is_refused_with_advice(kind):
     table = {"pandas": pd, "polars": pl}[kind].DataFrame(columns)
     with pytest.raises(ValueError, match="Column 'day' holds dates: turn them into numbers"):
         LSPC().fit(table, np.arange(30) % 2)
+
+
+# ---------------------------------------------------- dense and sparse rows of one model
+
+
+@every
+@pytest.mark.parametrize("scale", [None, "standard", "robust", "quantile"])
+def test_a_model_of_dense_rows_predicts_sparse_rows_alike(estimator, scale):
+    """Whatever was learned from dense rows, such as the mean of a column, holds for sparse ones too."""
+    X = np.where(NUMBERS > [5, 1, 90], NUMBERS, 0)
+    model = fitted(made(estimator, scale=scale), X)
+    np.testing.assert_allclose(answer(model, sparse.csr_array(X)), answer(model, X), rtol=1e-9, atol=1e-12)
+
+
+def test_a_model_with_missing_values_predicts_sparse_rows():
+    X = np.where(NUMBERS > [5, 1, 90], GAPS, 0)
+    rows = np.nan_to_num(X)
+    model = fitted(made(LSPC), X)
+    np.testing.assert_allclose(answer(model, sparse.csr_array(rows)), answer(model, rows))
+
+
+@every
+def test_missing_values_for_a_model_of_sparse_rows_are_named(estimator):
+    model = fitted(made(estimator), sparse.csr_array(NUMBERS))
+    with pytest.raises(ValueError, match=r"contains NaN, and this .* was fitted to sparse X.*SimpleImputer"):
+        answer(model, GAPS)
+
+
+def test_blocks_may_be_dense_or_sparse():
+    X = np.where(NUMBERS > [5, 1, 90], NUMBERS, 0)
+    parts = [LSPC(n_centers=20, scale="quantile").partial_fit(X[:30], Y[:30], classes=[0, 1]) for _ in range(2)]
+    dense, mixed = parts[0].partial_fit(X[30:], Y[30:]), parts[1].partial_fit(sparse.csr_array(X[30:]), Y[30:])
+    np.testing.assert_allclose(mixed.predict_proba(X), dense.predict_proba(X), atol=1e-12)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import rbf
 from scipy import sparse
 
-from leastwise.linalg.decompositions import pivoted_cholesky, ridge_inverse
+from leastwise.linalg.decompositions import inner_gram, pivoted_cholesky, ridge_inverse, single_suffices
 from leastwise.linalg.krylov import block_cg, three_steps
 from leastwise.problem.coupling import Pairwise, Shared
 from leastwise.problem.kernels import RBF, Laplace, Linear, Precomputed, resolve_kernel
@@ -244,6 +244,18 @@ def test_pivoted_cholesky_stops_in_time(rng):
 def test_ridge_inverse(rng):
     L, V = rng.normal(size=(30, 6)), rng.normal(size=(30, 2))
     np.testing.assert_allclose(ridge_inverse(L, 0.1)(V), np.linalg.solve(L @ L.T + 0.1 * np.eye(30), V), atol=1e-10)
+
+
+def test_a_gram_matrix_is_in_single_precision_where_the_ridge_hides_the_rounding(rng):
+    L = rng.normal(size=(5000, 8)).astype(np.float32)
+    want = L.astype(float).T @ L.astype(float)
+    np.testing.assert_allclose(inner_gram(L), want, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(inner_gram(L.astype(float), single=False), want, rtol=1e-12, atol=1e-9)
+    rounding = np.abs(inner_gram(L, single=True) - want).max()
+    assert 0 < rounding < 8 * np.finfo(np.float32).eps * np.trace(want)
+    assert single_suffices(L, 1e-5 * np.trace(want))
+    assert not single_suffices(L, 1e-7 * np.trace(want))
+    assert not single_suffices(L.astype(float), np.inf)
 
 
 @pytest.mark.parametrize("k", [1, 5])

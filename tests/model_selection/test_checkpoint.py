@@ -16,7 +16,7 @@ from leastwise import (
     MultiTaskLSSVR,
 )
 from leastwise.datasets import make_related_tasks, make_rotated_labels
-from leastwise.model_selection.search import checkpointing
+from leastwise.model_selection.checkpoint import checkpointing
 
 
 class Memory:

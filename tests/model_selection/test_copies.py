@@ -194,7 +194,10 @@ def test_neither_the_order_of_rows_nor_the_scale_of_weights_matters(model, seed,
     one = clone(model).fit(X, y, sample_weight=w, **tasks[0])
     other = clone(model).fit(X[order], y[order], sample_weight=scale * w[order], **tasks[1])
     np.testing.assert_allclose(answers(one, new, **tasks[2]), answers(other, new, **tasks[2]), atol=1e-5)
-    np.testing.assert_allclose(held(one)[order], held(other), atol=2e-5)  # means of columns are rounded
+    rounding = 100 * np.finfo(float).eps / one.alpha_  # of a system with the condition number 1 / alpha
+    np.testing.assert_allclose(
+        held(one)[order], held(other), atol=max(2e-5, rounding)
+    )  # means of columns are rounded
 
 
 @pytest.mark.parametrize("times", [1, 3])

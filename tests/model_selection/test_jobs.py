@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import leastwise as lw
 from leastwise.datasets import make_related_tasks
 from leastwise.model_selection import steps
-from leastwise.model_selection.search import checkpointing
+from leastwise.model_selection.checkpoint import checkpointing
 from leastwise.persistence.container import FileError
 from leastwise.utils import resources
 from leastwise.utils.resources import available_memory

@@ -7,8 +7,8 @@ import pytest
 from conftest import blobs
 
 from leastwise.model_selection.folds import held_out_tenth, stratified_rows
+from leastwise.model_selection.grids import GROWTH, Grid, explore, walk
 from leastwise.model_selection.search import natural_height, natural_length
-from leastwise.model_selection.steps import GROWTH, Grid, explore, walk
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.solvers.evaluator import Candidate, Rows

@@ -9,7 +9,8 @@ from sklearn.base import clone, is_regressor
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
-from leastwise.estimators import task_problem, task_streaming
+from leastwise.fitting import task_problem
+from leastwise.fitting import task_streams as task_streaming
 from leastwise.model_selection.folds import content_hashes, search_sample
 from leastwise.solvers.evaluator import Rows
 from leastwise.utils.hashing import generator, row_hashes, sample_hashes, seed_of, unit_hashes

@@ -330,7 +330,8 @@ def test_columns_that_do_not_vary_and_single_precision(way):
     X, y = blobs(60)
     wide = np.hstack([X, np.full((60, 2), 7.0)])
     model = LSPC(n_centers=10, centers=way, random_state=0).fit(wide.astype(np.float32), y)
-    assert model.centers_.dtype == np.float32
+    assert model.centers_.dtype == np.float64
+    assert model.predict_proba(wide).dtype == np.float32
     assert model.score(wide, y) > 0.6
 
 

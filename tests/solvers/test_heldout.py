@@ -138,6 +138,18 @@ def test_cholesky_form_keeps_the_kernel_and_serves_many_alphas(setting):
     np.testing.assert_array_equal(K, before)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("square", [False, True])
+@pytest.mark.parametrize("out", [np.arange(3, 12), np.array([5])], ids=["several", "one"])
+def test_only_some_rows_are_held_out(setting, bias, square, out):
+    K, Z = setting
+    p, _ = problem(Z, WEIGHTS["equal"], bias, np.arange(N) if square else None, np.arange(N))
+    p = replace(p, folds=Folds.only(out))
+    spectrum = square_spectrum(K) if square else gram_spectrum(K)
+    expected = SpectralHeldout(p, spectrum).at(0.01).F
+    np.testing.assert_allclose(CholeskyHeldout(p, K, square).at(0.01).F[out], expected[out], atol=1e-9)
+
+
 def test_cholesky_form_counts_its_factors():
     assert CholeskyHeldout.n_factors(Folds.from_labels(np.arange(1000)), 1000) == 1
     assert CholeskyHeldout.n_factors(Folds.from_labels(np.r_[np.arange(990), np.zeros(10)]), 1000) == 1

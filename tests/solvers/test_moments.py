@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC
-from leastwise.estimators import sums as sums_module
-from leastwise.estimators.fitting import prepare
+from leastwise.fitting import sums as sums_module
+from leastwise.fitting.fit import prepare
 from leastwise.linalg.moments import Moments, moment_spectrum, whitening
 from leastwise.solvers.heldout import Folds, Problem
 from leastwise.solvers.moments import MomentHeldout

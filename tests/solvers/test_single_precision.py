@@ -1,11 +1,21 @@
-"""Rows in single precision, with few centres, against the same rows in double precision."""
+"""Rows in single precision against the same rows in double precision."""
 
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
+from leastwise import (
+    LSPC,
+    LSSVC,
+    LSSVR,
+    KernelLogisticRegression,
+    MultiLabelLSPC,
+    MultiTaskKernelLogisticRegression,
+    MultiTaskLSPC,
+    MultiTaskLSSVC,
+    MultiTaskLSSVR,
+)
 from leastwise.linalg.decompositions import solve_design
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
@@ -67,8 +77,7 @@ def test_support_vector_machines(d, alpha):
 @pytest.mark.parametrize("norm", ["function", "coefficients"])
 @pytest.mark.parametrize(
     ("solver", "alpha"),
-    # "dual" has a system of all rows, in the precision of the rows; "auto" takes that of the centres.
-    [*(("auto", alpha) for alpha in ALPHAS), *(("dual", alpha) for alpha in ALPHAS[2:])],
+    [(solver, alpha) for solver in ("auto", "dual") for alpha in ALPHAS],
 )
 def test_many_tasks(solver, norm, alpha):
     y, _, _ = targets(2)
@@ -88,6 +97,49 @@ def test_many_labels(bias, norm, alpha):
 def test_logistic_regression():
     y, _, _ = targets(2)
     assert gap(lambda: KernelLogisticRegression(**plan(2, 1e-5), cv=3), 2, y) < 1e-4
+
+
+# ------------------------------------------------------------ every row a centre
+
+#: The smallest alpha of a default search, and a default search.
+SMALLEST, DEFAULT = {"sigma": 2.0, "alpha": 3e-8}, {}
+FAMILIES = {
+    "LSPC": (LSPC, "classes"),
+    "coefficients": (lambda **given: LSPC(norm="coefficients", **given), "classes"),
+    "weights": (LSPC, "weighted"),
+    "LSSVC": (LSSVC, "classes"),
+    "LSSVR": (LSSVR, "values"),
+    "KLR": (KernelLogisticRegression, "classes"),
+    "labels": (MultiLabelLSPC, "labels"),
+    "unknown labels": (MultiLabelLSPC, "unknown"),
+    "MultiTaskLSPC": (MultiTaskLSPC, "tasks"),
+    "MultiTaskLSSVC": (MultiTaskLSSVC, "tasks"),
+    "MultiTaskKLR": (MultiTaskKernelLogisticRegression, "tasks"),
+    "MultiTaskLSSVR": (MultiTaskLSSVR, "task values"),
+}
+
+
+@pytest.mark.parametrize("given", [SMALLEST, DEFAULT], ids=["smallest", "default"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_few_rows_are_fitted_in_double_precision(family, given):
+    model, kind = FAMILIES[family]
+    X = ROWS[2][:60]
+    y, labels, values = (part[:60] for part in targets(2))
+    gaps = np.where(np.arange(180).reshape(60, 3) % 7 == 0, np.nan, labels)
+    Y = {"labels": labels, "unknown": gaps, "values": values, "task values": values}.get(kind, y)
+    more = {"tasks": TASK[:60]} if "task" in kind else {}
+    new = {"tasks": NEW_TASK} if "task" in kind else {}
+    more |= {"sample_weight": 0.1 + np.arange(60) % 5} if kind == "weighted" else {}
+    single, double = (model(**given).fit(X.astype(dtype), Y, **more) for dtype in (np.float32, float))
+    method = "predict" if "values" in kind else "predict_proba"
+    said, wanted = (getattr(m, method)(NEW[2].astype(m.intercept_.dtype), **new) for m in (single, double))
+    assert single.alpha_ == pytest.approx(double.alpha_)
+    assert said.dtype == single.intercept_.dtype == np.float32
+    np.testing.assert_allclose(said, wanted, atol=1e-4)
+    for name in ("heldout_scores_", "heldout_proba_", "heldout_prediction_"):
+        if hasattr(double, name):
+            assert getattr(single, name).dtype == np.float32
+            np.testing.assert_allclose(getattr(single, name), getattr(double, name), atol=1e-4)
 
 
 # ------------------------------------------------------------------------ memory

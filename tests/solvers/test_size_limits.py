@@ -215,7 +215,7 @@ def test_streams(make, monkeypatch):
     lower(monkeypatch)
     X, y = labels(False) if make is MultiLabelLSPC else single("values" if make is LSSVR else "classes")
     model = make(random_state=0).fit_stream(X, y, keep_rows=80, block_rows=50)
-    assert model.centers_.shape[0] == LIMITS["estimators.sums.STREAM_CENTERS"]
+    assert model.centers_.shape[0] == LIMITS["fitting.sums.STREAM_CENTERS"]
     assert np.isfinite(model.scores(X) if make is not LSSVR else model.predict(X)).all()
 
 

@@ -27,9 +27,9 @@ from leastwise import (
     MultiTaskLSSVR,
 )
 from leastwise.calibration.extrapolation import MEASURED, REFERENCE
-from leastwise.estimators import sums
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.fitting import sums
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import distinct_rows
 from leastwise.utils import arrays

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from leastwise.estimators.validation import check_no_column
+from leastwise.fitting.dataset import check_no_column
 from leastwise.problem.kernels import RBF, Kernel, Linear
 from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
 from leastwise.utils.resources import available_memory, human

@@ -21,8 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from leastwise.baselines._base import TaskRegressor, count, number
-from leastwise.estimators.checks import choose
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.fitting.checks import choose
+from leastwise.utils.atomic_fit import all_or_nothing
 
 Array = np.ndarray
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
 from leastwise.baselines._base import LabelClassifier, check_gram, count, number
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.utils.atomic_fit import all_or_nothing
 
 Array = np.ndarray
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from leastwise.baselines._base import LabelClassifier, count, number
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.utils.atomic_fit import all_or_nothing
 
 Array = np.ndarray
 

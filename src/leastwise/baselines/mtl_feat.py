@@ -23,8 +23,8 @@ from leastwise.baselines._base import (
     kernel_matrix,
     number,
 )
-from leastwise.estimators.checks import choose
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.fitting.checks import choose
+from leastwise.utils.atomic_fit import all_or_nothing
 
 Array = np.ndarray
 

@@ -33,6 +33,7 @@ The credibility is smooth in all of its arguments and tends to 1 exponentially i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -135,13 +136,14 @@ class Blend:
         Their ratio is averaged over all directions in which probabilities sum to one, in the Fisher metric: the trace
         of ``diag(shares) - shares shares'`` divided by the number of classes minus one.
         """
-        squares = float(np.sum(self.shares.astype(float) ** 2))
+        squares = sum(share**2 for share in self.shares.tolist())
         return self.sharpness * (1 - squares) / max(len(self.shares) - 1, 1) + self.power
 
 
 def _features(F: Array, shares: Array, doubt: float) -> tuple[Array, Array]:
     xp = get_namespace(F)
-    return F, xp.log(xp.clip(F, 0, None) / shares + scalar(doubt, F))
+    positive = np.maximum(F, 0) if xp is np else xp.clip(F, 0, None)
+    return F, xp.log(positive / shares + scalar(doubt, F))
 
 
 # -------------------------------------------------------------------------- fit
@@ -164,9 +166,12 @@ def blend_credibility(sample: Sample, start: Calibrator | None = None, use_power
 
 def _credibility(sample: Sample, blend: Blend, P: Array) -> float:
     """``P`` are the softmax probabilities of the blend, of shape (c, n)."""
-    share, p = blend.shares.astype(float)[sample.y], P[sample.y, np.arange(len(sample.y))].astype(float)
-    gain = np.log(((1 - blend.floor) * p + blend.floor * share) / share)
-    return credibility(sample.size * float(np.sum(sample.w * gain) / np.sum(sample.w)), blend.slope)
+    share = blend.shares.astype(float)[sample.y]
+    ratio = P[sample.y, np.arange(len(share))] / share
+    ratio *= 1 - blend.floor
+    ratio += blend.floor
+    gain = float(np.einsum("n,n->", sample.w, np.log(ratio))) / float(sample.w.sum())
+    return credibility(sample.size * gain, blend.slope)
 
 
 def _fit(sample: Sample, start: Calibrator | None, use_power: bool = True) -> tuple[Blend, Array]:
@@ -189,7 +194,8 @@ def _fit(sample: Sample, start: Calibrator | None, use_power: bool = True) -> tu
     if isinstance(start, Blend):
         theta = (start.sharpness, start.power * use_power)
     rounding = 1e-13 if A.dtype == np.float64 else 1e-6
-    theta, P = _Likelihood.of(A, shares, floor, sample.y, sample.w).minimise(theta, rounding)
+    kind = BinaryLikelihood if len(shares) == 2 else _Likelihood
+    theta, P = kind.of(A, shares, floor, sample.y, sample.w).minimise(theta, rounding)
     return Blend(shares, doubt, floor, *theta), P
 
 
@@ -257,12 +263,61 @@ class _Likelihood:
         m = len(centred)
         gradient = np.einsum("jn,n->j", means, self.w).tolist()
         H = np.einsum("jx,kx->jk", weighted.reshape(m, -1), centred.reshape(m, -1)).tolist()
-        if m == 1:
-            step = max(-gradient[0] / (H[0][0] * (1 + 1e-12) + 1e-100), -x)
-            return step, 0.0, -gradient[0] * step
-        (a, b), ((aa, ab), (_, bb)) = gradient, H
-        step_x, step_y = _nonnegative_step(a, b, aa, ab, bb, x, y)
-        return step_x, step_y, -(a * step_x + b * step_y)
+        return _step_of(gradient, H, x, y)
+
+
+@dataclass(frozen=True)
+class BinaryLikelihood(_Likelihood):
+    """The same for two classes: ``sum_i w_i [log(1 + exp(-u_i)) + r_i u_i]`` of the margins u of the true classes.
+
+    ``A``, of shape (parameters, n), and ``offset`` are differences between the true class and the other one; r is
+    the target of the other one. Half of the numbers, and a third of the operations.
+    """
+
+    y: Array
+    r: Array
+
+    @classmethod
+    def of(cls, A: Array, shares: Array, floor: float, y: Array, w: Array) -> BinaryLikelihood:
+        sign = np.where(y == 1, A.dtype.type(1), A.dtype.type(-1))
+        other = shares[1 - y]
+        return cls(sign * (A[:, 1] - A[:, 0]), np.log(shares[y] / other), w, y, A.dtype.type(floor) * other)
+
+    def value_at(self, sharpness: float, power: float) -> tuple[float, Array]:
+        """The value, and the probabilities of the other class."""
+        u = sharpness * self.A[0]
+        u += self.offset
+        if len(self.A) == 2:
+            u += power * self.A[1]
+        e = np.exp(-np.abs(u))
+        loss = np.log1p(e)
+        loss -= np.minimum(u, 0)
+        loss += self.r * u
+        q = np.where(u >= 0, e, 1)
+        q /= 1 + e
+        return float(np.einsum("n,n->", self.w, loss, dtype=float)), q
+
+    def minimise(self, theta: tuple[float, float], rounding: float) -> tuple[tuple[float, float], Array]:
+        """The best sharpness and power, and the probabilities there, of shape (2, n)."""
+        theta, q = super().minimise(theta, rounding)
+        second = np.where(self.y == 1, 1 - q, q)
+        return theta, np.stack([1 - second, second])
+
+    def _step(self, x: float, y: float, P: Array) -> tuple[float, float, float]:
+        wq = self.w * P
+        gradient = np.einsum("jn,n->j", self.A, self.w * self.r - wq).tolist()
+        wq -= wq * P
+        return _step_of(gradient, np.einsum("jn,kn->jk", self.A * wq, self.A).tolist(), x, y)
+
+
+def _step_of(gradient: list[float], H: list[list[float]], x: float, y: float) -> tuple[float, float, float]:
+    """Newton step of one or two parameters that stay at zero or above, and its decrement."""
+    if len(gradient) == 1:
+        step = max(-gradient[0] / (H[0][0] * (1 + 1e-12) + 1e-100), -x)
+        return step, 0.0, -gradient[0] * step
+    (a, b), ((aa, ab), (_, bb)) = gradient, H
+    step_x, step_y = _nonnegative_step(a, b, aa, ab, bb, x, y)
+    return step_x, step_y, -(a * step_x + b * step_y)
 
 
 def _nonnegative_step(a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float) -> tuple[float, float]:
@@ -289,8 +344,7 @@ def credibility(gain: float, slope: float) -> float:
     slope : float
         Zero or above; 1 takes scores as posterior probabilities.
     """
-    with np.errstate(divide="ignore"):
-        return float(expit(gain / 2 - 1 - np.log(slope) ** 2))
+    return float(expit(gain / 2 - 1 - math.log(slope) ** 2)) if slope > 0 else 0.0
 
 
 def mean_share(shares: Array, starts: Array) -> Array:

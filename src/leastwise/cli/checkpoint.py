@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
-from leastwise.model_selection.search import CheckpointEntry, CheckpointListener, SearchStep
+from leastwise.model_selection.checkpoint import CheckpointEntry, CheckpointListener, SearchStep
 from leastwise.persistence import FileError
 from leastwise.persistence.model_files import read_object, write_object
 from leastwise.tables import Table, TableModel

@@ -20,8 +20,8 @@ from leastwise.cli.options import (
     shown_rows,
 )
 from leastwise.cli.output import Output, UsageError, show_data, show_model
-from leastwise.estimators.checks import choose
-from leastwise.model_selection.search import checkpointing
+from leastwise.fitting.checks import choose
+from leastwise.model_selection.checkpoint import checkpointing
 from leastwise.persistence import save
 from leastwise.problem.kernels import KERNELS, resolve_kernel
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES

@@ -14,14 +14,16 @@ import numpy as np
 from leastwise.calibration.conformal import Evidence, HeldRows, gather
 from leastwise.calibration.misses import blocked, least_probability, miss_bound, miss_level, smallest_miss_limit
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
-from leastwise.estimators import validation
-from leastwise.estimators.checks import check_groups
+from leastwise.estimators._cross_fitting import cross_fitted
 from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import label_evidence, label_tables
+from leastwise.fitting import new_rows
+from leastwise.fitting.checks import check_groups
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.labels import Labels, encode_known
-from leastwise.utils.arrays import bring
+from leastwise.problem.targets.labels import as_column
+from leastwise.utils.arrays import bring, text_objects
 from leastwise.utils.optional import frames
 from leastwise.utils.unwrap import arrive, core, inner_model, is_frozen
 
@@ -67,8 +69,21 @@ def is_flat(model: Any) -> bool:
     return is_labels(model) and model.label_index_.form == "flat"
 
 
-def heldout_decisions(model: Any, X: Any, y: Any, params: dict[str, Any]) -> HeldOutDecisions:
-    """Decisions of a fitted model on held-out rows."""
+def heldout_decisions(
+    model: Any, X: Any, y: Any, params: dict[str, Any], before: dict[str, Any] | None = None, promised: bool = True
+) -> HeldOutDecisions:
+    """Decisions of a fitted model on held-out rows.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y
+        As in ``fit``.
+    params, before : dict
+        Parameters of ``fit``, from ``split_params``.
+    promised : bool
+        True if the rows have to prove a limit of errors: few rows are then held out by fits of their own.
+    """
     inner = inner_model(model)
     if is_frozen(model):
         return _frozen_decisions(model, inner, X, y, params)
@@ -80,7 +95,8 @@ def heldout_decisions(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Hel
     if is_labels(inner):
         return _label_decisions(inner, label_evidence(inner))
     unseen = inner._unseen_task_evidence() if isinstance(core(inner), TaskClassifier) else None
-    return HeldOutDecisions([inner._evidence()], [0.5], unseen_task=unseen)
+    evidence = cross_fitted(model, X, y, params, before or {}) if promised else inner._evidence()
+    return HeldOutDecisions([evidence], [0.5], unseen_task=unseen)
 
 
 def _frozen_decisions(model: Any, inner: Any, X: Any, y: Any, params: dict[str, Any]) -> HeldOutDecisions:
@@ -123,14 +139,14 @@ def _weights_and_groups(n: int, params: dict[str, Any]) -> tuple[Array, Array | 
 
 def label_codes(inner: Any, y: Any, n: int) -> Array:
     """Codes of the classes of all labels, (n, T); -1 for unknown labels."""
-    Y = np.asarray(y).reshape(-1, 1) if is_flat(inner) else y
+    Y = as_column(y) if is_flat(inner) else y
     return encode_known(Y, inner.label_index_, n, core(inner).missing)
 
 
 def compared(inner: Any, codes: Array, y: Any) -> tuple[Array, Array]:
     """Correct decisions, and decisions whose true class is known; both of the shape of the codes."""
     if not is_labels(inner):
-        return inner.classes_[codes] == np.asarray(y), np.ones(len(codes), dtype=bool)
+        return inner.classes_[codes] == np.asarray(text_objects(y)), np.ones(len(codes), dtype=bool)
     true = label_codes(inner, y, len(codes)).reshape(codes.shape)
     return codes == true, true >= 0
 
@@ -139,7 +155,7 @@ def class_codes(classes: Array, y: Any) -> Array:
     """Codes of the classes of rows."""
     place = {name: k for k, name in enumerate(classes.tolist())}
     try:
-        return np.array([place[name] for name in np.asarray(y).tolist()])
+        return np.array([place[name] for name in np.asarray(text_objects(y)).tolist()])
     except KeyError as error:
         raise ValueError(
             f"y holds {error.args[0]!r}, which is not a class of the model: {list(place)[:10]}."
@@ -200,7 +216,7 @@ def task_codes(model: Any, X: Any, params: dict[str, Any]) -> Array | None:
     if not isinstance(core(model), TaskClassifier):
         return None
     model, X = arrive(model, X, through=True)
-    return validation.task_codes(model, X, params.get("tasks"))
+    return new_rows.task_codes(model, X, params.get("tasks"))
 
 
 # ------------------------------------------------------------------ thresholds
@@ -319,7 +335,7 @@ def marked(values: Array, accepted: Array, reject: Any) -> Array:
     """Classes with rejected ones replaced by ``reject``."""
     number = values.dtype.kind in "biuf"
     value = (np.nan if number else None) if reject is None else reject
-    alike = isinstance(value, Real) if number else values.dtype.kind == "U" and isinstance(value, str)
+    alike = number and isinstance(value, Real)
     out = values.astype(np.result_type(values, np.asarray(value)) if alike else object)
     out[~accepted] = value
     return out

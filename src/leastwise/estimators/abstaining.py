@@ -26,7 +26,8 @@ from leastwise.estimators._abstention_rows import (
     task_codes,
 )
 from leastwise.estimators._html_repr import shows_fit
-from leastwise.estimators.validation import all_or_nothing, row_index
+from leastwise.fitting.new_rows import row_index
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.unwrap import Wrapping, fit_inside, has, inner_model, is_frozen, own_params, split_params
 
 Array = np.ndarray
@@ -192,8 +193,10 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if is_frozen(model):
             check_frozen(own, before)
         model = fit_inside(model, X, y, own, before)
-        heldout, inner = heldout_decisions(model, X, y, own), inner_model(model)
+        inner = inner_model(model)
         self._check_parameters(inner)
+        promised = self.max_error is not None or bool(self.max_miss)
+        heldout = heldout_decisions(model, X, y, own, before, promised)
         self.estimator_, self.classes_ = model, inner.classes_
         if heldout.labels:
             found = label_thresholds(rule, heldout, inner.label_index_.names)

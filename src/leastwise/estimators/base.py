@@ -1,7 +1,7 @@
 """Base classes of the estimators: what users call on a fitted model.
 
 An estimator consists of its parameters, its docstring and ``_spec()``, which checks and interprets the parameters.
-``fit`` is :func:`leastwise.estimators.fitting.fit` for all of them. Further methods (``plan``, ``influence``,
+``fit`` is :func:`leastwise.fitting.fit.fit` for all of them. Further methods (``plan``, ``influence``,
 ``fit_stream``, ...) are functions that an estimator takes into its class body.
 """
 
@@ -15,14 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators.docs import documented
-from leastwise.estimators.fitting import fit
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import all_or_nothing, read_numpy_rows
+from leastwise.fitting.fit import fit
+from leastwise.fitting.new_rows import read_numpy_rows
+from leastwise.fitting.spec import Spec
 from leastwise.linalg.moments import Moments
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.solve_tasks import DualForm, PrimalForm
 from leastwise.sources.bottom_k import Kept
 from leastwise.sources.dask import by_partition
+from leastwise.utils.atomic_fit import all_or_nothing
 
 Array = np.ndarray
 

@@ -27,13 +27,12 @@ from leastwise.estimators.predicting import (
     evidence_of,
     framed,
     held_rows,
-    raw_scores,
     set_output,
     unseen_task_evidence,
 )
-from leastwise.estimators.validation import read_rows, read_task_rows
+from leastwise.fitting.new_rows import raw_scores, read_rows, read_task_rows
 from leastwise.sources.dask import by_partition
-from leastwise.utils.arrays import back_like, bring, get_namespace, to_numpy
+from leastwise.utils.arrays import back_like, bring, get_namespace, text_objects, to_numpy
 
 Array = np.ndarray
 
@@ -310,7 +309,7 @@ class TaskClassifier(Classifier):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
         """Accuracy over the rows of all tasks."""
-        right = to_numpy(self.predict(X, tasks)) == np.asarray(bring(y))
+        right = to_numpy(self.predict(X, tasks)) == np.asarray(text_objects(bring(y)))
         return float(np.average(right, weights=bring(sample_weight)))
 
     def _calibrated_scores(self, X: Any, tasks: Any = None) -> CalibratedScores:

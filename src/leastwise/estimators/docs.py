@@ -78,7 +78,7 @@ scale : {"auto", "standard", "robust", "quantile"} or None
 
 metric : {"auto", "diagonal"} or None
     "diagonal" multiplies every scaled column by a weight, learned from the mean squared gradient of the fitted
-    function along it; see :mod:`leastwise.estimators.feature_weights`. "auto" does so for Gaussian kernels if it
+    function along it; see :mod:`leastwise.fitting.feature_weights`. "auto" does so for Gaussian kernels if it
     helps on rows that the weights have not seen. None uses no weights. Weights need ``sigma="auto"``.
 
 categories : "from_dtype", sequence of column names or positions, or None
@@ -140,7 +140,7 @@ solver.lssvm : {"auto", "cholesky", "moments", "krylov"}
     "cholesky" factorises the kernel matrix. "krylov" solves by preconditioned block conjugate gradients and never
     stores the kernel matrix of all rows (section 3.4 of Xu et al.); hyperparameters are chosen on a subsample, and a
     tenth of the rows is held out. "moments" sums over the rows, for few centres. "auto" takes the
-    cheapest that fits in memory, see ``plan``.
+    cheapest that fits in memory, and prefers exact leave-one-out scores, see ``plan``.
 
 solver.task_lssvm : {"auto", "dual", "arrow", "krylov"}
     "dual" is one system with as many unknowns as rows, whatever the number of tasks. "arrow" goes through the tasks

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.checks import check_count
-from leastwise.estimators.validation import read_numpy_rows, read_task_rows
+from leastwise.fitting.checks import check_count
+from leastwise.fitting.new_rows import read_numpy_rows, read_task_rows
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers.influence import Influence, Parts, Smoother, TrainingRecord, decompose_scores
 from leastwise.solvers.label_influence import (

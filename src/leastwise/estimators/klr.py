@@ -8,7 +8,8 @@ import numpy as np
 
 from leastwise.estimators.classifiers import Classifier
 from leastwise.estimators.docs import documented
-from leastwise.estimators.spec import Spec
+from leastwise.estimators.plans import plan
+from leastwise.fitting.spec import Spec
 from leastwise.problem.targets import ClassTargets
 
 
@@ -163,3 +164,5 @@ class KernelLogisticRegression(Classifier):
             sigma_ratio=1.7,
             alpha_values=tuple(10.0 ** np.arange(-6, 0.1, 1.5)),
         )
+
+    plan = plan

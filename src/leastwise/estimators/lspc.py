@@ -7,9 +7,9 @@ from typing import Any
 from leastwise.estimators.classifiers import Classifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import influence
-from leastwise.estimators.fitting import plan
-from leastwise.estimators.spec import Spec
+from leastwise.estimators.plans import plan
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
+from leastwise.fitting.spec import Spec
 from leastwise.problem.targets import ClassTargets
 
 
@@ -60,8 +60,8 @@ class LSPC(Classifier):
         calibration (``norm="function"`` and ``basis="full"`` only). "moments" sums over the rows, for few centres.
         "sgd" is stochastic gradient descent (section 4 of the paper), for use with ``n_centers`` or ``centers``: it
         stores the kernel between the centres, and between them and a sample of rows, but not all rows; a tenth of the
-        rows is held out for calibration. "auto" takes the cheapest of the first three that fits in memory, see
-        :meth:`plan`.
+        rows is held out for calibration. "auto" takes the cheapest of the first three that fits in memory, and
+        prefers exact leave-one-out scores, see :meth:`plan`.
     %(search_rows)s
     max_passes : int, default=100
         Maximum number of passes through the rows with ``solver="sgd"``, of iterations with "krylov".

@@ -7,10 +7,10 @@ from typing import Any
 from leastwise.estimators.classifiers import Classifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import influence
-from leastwise.estimators.fitting import plan
+from leastwise.estimators.plans import plan
 from leastwise.estimators.regressors import Regressor
-from leastwise.estimators.spec import Spec
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
+from leastwise.fitting.spec import Spec
 from leastwise.problem.targets import ClassTargets, ValueTargets, check_bounds
 
 #: Values of ``solver``.

@@ -16,11 +16,13 @@ from leastwise.estimators.streaming import begun_before, check_sums, known_targe
 from leastwise.linalg.moments import Moments
 from leastwise.problem.basis import double_kernel
 from leastwise.sources.bottom_k import joined_kept
+from leastwise.utils.resources import explained_memory
 
 #: Parameters that models must have in common; the others only affect choices that were already made.
 SAME = ("norm", "bias", "similarity", "label_penalty", "calibration", "scoring", "cv", "missing", "class_weight")
 
 
+@explained_memory()
 def merge(models: Sequence[Any]) -> Any:
     """The model of all rows of several models with the same centres and sigma, from their sums.
 

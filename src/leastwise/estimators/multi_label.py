@@ -14,11 +14,11 @@ from leastwise.calibration.prior import Shift, read_label_prior
 from leastwise.estimators.classifiers import Classifier, logarithm
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import label_influence
-from leastwise.estimators.fitting import plan
+from leastwise.estimators.plans import plan
 from leastwise.estimators.predicting import SetOptions, container_of, label_evidence
-from leastwise.estimators.spec import Spec
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
-from leastwise.estimators.validation import row_index
+from leastwise.fitting.new_rows import row_index
+from leastwise.fitting.spec import Spec
 from leastwise.metrics.labels import subset_of
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.problem.targets import LabelTargets, as_column, is_flat
@@ -107,7 +107,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are chosen on a subsample,
         and five folds are held out in turn for calibration, or some of them, or a tenth, of very many rows.
         "moments" sums over the rows, for few centres and if all labels are known. "auto" takes the cheapest that fits
-        in memory, see :meth:`plan`.
+        in memory, and prefers exact leave-one-out scores, see :meth:`plan`.
     search_rows : "auto", int or None, default="auto"
         Approximate number of rows on which sigma, alpha and sharing are searched; alpha and sharing are then refined
         on all rows. None uses all rows for both.

@@ -8,7 +8,8 @@ import numpy as np
 
 from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.docs import documented
-from leastwise.estimators.spec import Spec
+from leastwise.estimators.plans import task_plan
+from leastwise.fitting.spec import Spec
 from leastwise.problem.targets import ClassTargets
 
 
@@ -191,3 +192,5 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
             alpha_values=tuple(10.0 ** np.arange(-6, 0.1, 1.5)),
             sharings=(0.0, 0.2, 0.5, 0.8, 1.0),
         )
+
+    plan = task_plan

@@ -7,10 +7,10 @@ from typing import Any
 from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import task_influence
-from leastwise.estimators.fitting import task_plan
+from leastwise.estimators.plans import task_plan
 from leastwise.estimators.regressors import TaskRegressor
-from leastwise.estimators.spec import Spec
 from leastwise.estimators.task_streaming import fit_stream
+from leastwise.fitting.spec import Spec
 from leastwise.problem.targets import ClassTargets, ValueTargets, check_bounds
 
 #: Values of ``solver``.

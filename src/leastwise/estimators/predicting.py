@@ -11,37 +11,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.conformal import METHODS, Evidence, HeldRows, gather, levels, nonconformity, sets
-from leastwise.estimators.checks import check_range, choose
-from leastwise.estimators.validation import row_index
+from leastwise.fitting.checks import choose
+from leastwise.fitting.new_rows import row_index
 from leastwise.model_selection.optimism import hidden_errors
-from leastwise.problem.basis import evaluate
 from leastwise.problem.labels import Labels
-from leastwise.solvers.solve_tasks import evaluate_tasks
-from leastwise.utils.arrays import get_namespace, is_finite, to_namespace, to_numpy
+from leastwise.utils.arrays import to_numpy
 from leastwise.utils.optional import frames
 from leastwise.utils.unwrap import core
 
 Array = np.ndarray
-
-
-def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Array]:
-    """Scores and domain weights of validated rows; ``task`` holds task codes, -1 for an unseen task."""
-    check_range(X, model.kernel_)
-    centers, index = getattr(model, "centers_", None), getattr(model, "center_indices_", None)
-    if task is None:
-        F, nearest = evaluate(model.kernel_, model.sigma_, X, centers, index, model.coef_)
-        intercept = model.intercept_
-    else:
-        F, nearest = evaluate_tasks(model.kernel_, model.sigma_, X, task, centers, index, model.form_)
-        own = getattr(model, "task_intercept_", None)
-        intercept = model.intercept_ if own is None else np.vstack([own, model.intercept_])[task]
-    F += to_namespace(intercept, F)
-    if not is_finite(F):
-        raise ValueError(
-            "Scores overflow on these rows: their values are far larger than those of the training rows."
-        )
-    extrapolation = getattr(model, "extrapolation_", None)
-    return F, get_namespace(F).ones_like(nearest) if extrapolation is None else extrapolation.in_domain(nearest)
 
 
 def container_of(model: Any) -> str:
@@ -146,12 +124,16 @@ def label_evidence(model: Any) -> list[Evidence]:
 
 def hidden_by_selection(model: Any, held: HeldRows) -> float:
     """Errors that the choice of hyperparameters and of a recalibration may hide; all labels of a row count as one."""
-    known = held.weight > 0 if held.weight.ndim == 1 else (held.weight > 0).any(axis=1)
-    size = len(np.unique(held.group[known])) if held.group is not None else known.sum()
-    if held.group is None and held.count is not None:
-        size = held.count[known].sum()
     families = sum(name is not None for name in vars(model).get("scores_", ())) > 1
-    return hidden_errors(vars(core(model)).get("cv_results_"), float(size), int(families))
+    return hidden_errors(vars(core(model)).get("cv_results_"), observations(held), int(families))
+
+
+def observations(held: HeldRows) -> float:
+    """Number of independent observations that were held out: groups, or rows with their counts."""
+    known = held.weight > 0 if held.weight.ndim == 1 else (held.weight > 0).any(axis=1)
+    if held.group is not None:
+        return float(len(np.unique(held.group[known])))
+    return float(known.sum() if held.count is None else held.count[known].sum())
 
 
 def unseen_task_evidence(model: Any) -> Evidence | None:

@@ -16,13 +16,16 @@ from leastwise.calibration.maps import FAMILIES
 from leastwise.calibration.recalibration import choose_family
 from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout, read_proba, read_truth
-from leastwise.estimators.checks import choose
 from leastwise.estimators.classifiers import Classifier, TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import SetOptions, evidence_of, held_rows, label_evidence, unseen_task_evidence
-from leastwise.estimators.validation import all_or_nothing, row_index
+from leastwise.fitting.checks import choose
+from leastwise.fitting.new_rows import row_index
 from leastwise.model_selection.label_objective import threshold_metric
 from leastwise.problem.labels import encode_known
+from leastwise.problem.targets.labels import as_column, is_flat
+from leastwise.utils.arrays import text_objects
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.unwrap import Wrapping, arrive, fit_inside, inner_model, is_frozen, split_params
 
 Array = np.ndarray
@@ -215,8 +218,8 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """Accuracy; for many labels the share of rows with all known labels correct."""
         codes = self._codes(X, tasks)
         if not isinstance(self._model, MultiLabelLSPC):
-            return float(np.average(self.classes_[codes] == np.asarray(y), weights=sample_weight))
-        y = np.asarray(y).reshape(-1, 1) if np.ndim(y) == 1 else y
+            return float(np.average(self.classes_[codes] == np.asarray(text_objects(y)), weights=sample_weight))
+        y = as_column(y) if is_flat(y) else y
         true = encode_known(y, self.label_index_, len(codes), self._model.missing)
         right, w = ((codes == true) | (true < 0)).all(axis=1), (true >= 0).any(axis=1).astype(float)
         return float(np.average(right, weights=w if sample_weight is None else w * np.asarray(sample_weight)))

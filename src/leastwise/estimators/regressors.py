@@ -20,8 +20,7 @@ from leastwise.estimators.base import (
     task_similarity,
 )
 from leastwise.estimators.docs import documented
-from leastwise.estimators.predicting import raw_scores
-from leastwise.estimators.validation import read_rows, read_task_rows
+from leastwise.fitting.new_rows import raw_scores, read_rows, read_task_rows
 from leastwise.problem.targets import check_bounds, in_units
 from leastwise.sources.dask import by_partition
 

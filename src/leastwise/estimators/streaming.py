@@ -1,8 +1,8 @@
 """Fits to blocks of rows, and models to which rows can be added or removed; the functions are used as methods.
 
-``fit_stream`` and the first ``partial_fit`` are :func:`~leastwise.estimators.source_fitting.fit_source` with a source
+``fit_stream`` and the first ``partial_fit`` are :func:`~leastwise.fitting.sources.fit_source` with a source
 of blocks. The sums of the rows are in ``moments_``, a sample in ``kept_``: adding rows, removing rows and merging
-models are arithmetic on these, after which :func:`~leastwise.estimators.sums.conclude` computes the model again.
+models are arithmetic on these, after which :func:`~leastwise.fitting.sums.conclude` computes the model again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.source_fitting import RowReader, SumTask, fit_source, store_conclusion, sum_rows
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.sums import StreamState, block_moments
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.fitting.sources import RowReader, SumTask, fit_source, store_conclusion, sum_rows
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.sums import StreamState, block_moments
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.basis import given_basis
@@ -30,7 +29,9 @@ from leastwise.sources.bottom_k import BottomKSample, Kept
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.row_source import BlockSource, RowSource
 from leastwise.utils.arrays import bring, is_dask
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.hashing import EVERY
+from leastwise.utils.resources import explained_memory
 from leastwise.utils.warn import warn_user
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def _can_stream(model: KernelEstimator) -> bool:
 
 
 @available_if(_can_stream)
+@explained_memory()
 def partial_fit(
     self: Model, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, groups: Any = None
 ) -> Model:
@@ -150,6 +152,7 @@ def partial_fit(
     return renew(self, begun, self.moments_ + more.moments, kept, targets)
 
 
+@explained_memory()
 def unfit(self: Model, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Model:
     """Remove rows that were added before: the model is then the same as without them.
 
@@ -219,6 +222,7 @@ def _check_possible(model: KernelEstimator, moments: Moments, removed: Moments, 
         )
 
 
+@explained_memory()
 def forget(self: Model, keep: float) -> Model:
     """Multiply the weights of all rows so far by a factor.
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from leastwise.estimators.multi_task import MultiTaskLSPC
-from leastwise.estimators.validation import Dataset, read_dataset
+from leastwise.fitting.dataset import Dataset, read_dataset
 from leastwise.inspection.task_text import ALL, ReportText
 from leastwise.metrics.calibration import equal_mass_bins, expected_calibration_error
 from leastwise.metrics.probabilities import class_log_losses, task_auc, task_log_loss

@@ -305,25 +305,40 @@ def _thin(G: Array) -> tuple[Array, Array]:
     return F[:k, :k], order[:k] - 1
 
 
-def ridge_inverse(L: Array, rho: float) -> Callable[[Array], Array]:
+#: Rows of a block whose Gram matrix is computed in single precision.
+GRAM_ROWS = 2048
+
+
+def single_suffices(L: Array, ridge: float) -> bool:
+    """True if L is in single precision, and rounding of ``L'L`` is small compared with an added ridge."""
+    return bool(L.dtype == np.float32 and 8 * np.finfo(np.float32).eps * float(np.linalg.norm(L)) ** 2 < ridge)
+
+
+def inner_gram(L: Array, single: bool = False) -> Array:
+    """``L'L`` in double precision; products of blocks of rows may be in single precision."""
+    inside = np.zeros((L.shape[1], L.shape[1]))
+    parts = [slice(a, a + GRAM_ROWS) for a in range(0, len(L), GRAM_ROWS)] if single else _row_blocks(L)
+    for rows in parts:
+        some = L[rows] if single else L[rows].astype(float, copy=False)
+        inside += some.T @ some
+    return inside
+
+
+def ridge_inverse(L: Array, rho: float, gram: Array | None = None) -> Callable[[Array], Array]:
     """``V -> (L L' + rho I)^-1 V``, as ``(V - L (L'L + rho I)^-1 L'V) / rho``.
 
     One Cholesky factor of the r x r matrix L'L + rho I is computed, with jitter if rounding makes it indefinite; this
     weakens the preconditioner but does not change the solution. L may be in single precision: its rows are converted
-    to double precision block by block.
+    to double precision block by block. ``gram`` is ``inner_gram(L)``, if it is known; it is not changed.
     """
-    parts = _row_blocks(L, always=True)
-    inside = np.zeros((L.shape[1], L.shape[1]))
-    for rows in parts:
-        some = L[rows].astype(float)
-        inside += some.T @ some
-    factor = cholesky(inside, ridge=rho, overwrite=True) if len(inside) else None
+    parts, r = _row_blocks(L, always=True), L.shape[1]
+    factor = cholesky(inner_gram(L, single_suffices(L, rho)) if gram is None else gram, ridge=rho) if r else None
 
     def inverse(V: Array) -> Array:
         if factor is None:
             return V / V.dtype.type(rho)
         # V'L, not L'V: with few columns BLAS takes half the time in that order.
-        seen = sum((V[rows].T @ L[rows].astype(float) for rows in parts), np.zeros((V.shape[1], len(inside))))
+        seen = sum((V[rows].T @ L[rows].astype(float) for rows in parts), np.zeros((V.shape[1], r)))
         coef = factor.solve(seen.T)
         rest = [V[rows] - L[rows].astype(float) @ coef for rows in parts]
         return (np.concatenate(rest) / rho).astype(V.dtype, copy=False)

@@ -23,7 +23,6 @@ from leastwise.linalg.decompositions import cholesky
 
 Array = np.ndarray
 
-SOLVERS = ("auto", "lbfgs", "newton")
 #: Memory of L-BFGS.
 MEMORY = 20
 #: With two classes and up to this many parameters, factoring the Hessian is faster than conjugate gradients.

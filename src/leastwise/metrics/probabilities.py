@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from leastwise.problem.tasks import encode_tasks
+from leastwise.utils.arrays import text_objects
 
 __all__ = ["brier_score", "log_loss", "task_auc", "task_log_loss"]
 
@@ -222,8 +223,8 @@ def placed_auc(positive: Array, place: Array, w: Array) -> float:
 
 def _checked_labels(y_true: Any, labels: Any) -> tuple[Array, Array]:
     """True labels, and the classes."""
-    y_true = column_or_1d(y_true)
-    classes = np.unique(y_true) if labels is None else np.asarray(labels)
+    y_true = column_or_1d(text_objects(y_true))
+    classes = np.unique(y_true) if labels is None else np.asarray(text_objects(labels))
     if len(set(classes.tolist())) < len(classes):
         raise ValueError(f"labels={classes.tolist()} contains a class twice.")
     unknown = ~np.isin(y_true, classes)
@@ -260,9 +261,9 @@ def _checked_weights(sample_weight: Any, n: int) -> Array:
 
 def checked_probabilities(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
     """Labels, probabilities with one column per class, and the classes."""
-    y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
+    y_true, proba = np.asarray(text_objects(y_true)), np.asarray(proba, dtype=float)
     check_consistent_length(y_true, proba)
-    classes = np.unique(y_true) if classes is None else np.asarray(classes)
+    classes = np.unique(y_true) if classes is None else np.asarray(text_objects(classes))
     if proba.ndim != 2 or proba.shape[1] != len(classes):
         raise ValueError(
             f"proba has shape {proba.shape} but there are {len(classes)} classes: give one column per class, and "

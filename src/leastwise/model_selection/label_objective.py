@@ -351,9 +351,9 @@ class LabelObjective:
             )
         return self.scorer(sample, P, decide(P, self.starts, threshold)), calibrator
 
-    def row_losses(self, rows: Any, held: HeldOut) -> Array:
+    def row_losses(self, rows: Any, held: HeldOut, calibrator: Any = None) -> Array:
         """Log-losses of the held-out probabilities, averaged over the known labels of each row."""
-        P = self(rows, held, None)[1].proba(held.F)
+        P = (calibrator or self(rows, held, None)[1]).proba(held.F)
         column = self.starts[:-1] + np.maximum(rows.y, 0)
         losses = -np.log(np.maximum(np.take_along_axis(P, column, axis=1), TINY))
         known = rows.W * (rows.y >= 0)

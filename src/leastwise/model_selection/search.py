@@ -1,181 +1,23 @@
-"""Search over sigma, alpha, sharing and other hyperparameters by held-out scores, with checkpoints.
-
-An interrupted search can be resumed. Inside :func:`checkpointing`, a listener is passed every finished step of a
-search, and may supply the result of a step from an earlier run. A step is identified by a fingerprint of its problem:
-rows, targets, weights, folds, kernel, objective and hyperparameters.
-"""
+"""Search over sigma, alpha, sharing and other hyperparameters by held-out scores."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from leastwise.model_selection.checkpoint import CheckpointEntry, next_step, time_limit
 from leastwise.model_selection.folds import distinct_sample
-from leastwise.model_selection.steps import (
-    MIDDLE,
-    Grid,
-    GridJob,
-    OptionGrid,
-    Prefetch,
-    SharingGrid,
-    best_of,
-    explore,
-    full_grid,
-    grid_jobs,
-    make_step,
-    walk,
-)
+from leastwise.model_selection.grids import MIDDLE, Grid, OptionGrid, SharingGrid, best_of, explore, full_grid, walk
+from leastwise.model_selection.steps import GridJob, Prefetch, grid_jobs, make_step
 from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
-from leastwise.utils.hashing import fingerprint
 
 Array = np.ndarray
-
-# ------------------------------------------------------------------ checkpoints
-
-
-@dataclass(frozen=True)
-class SearchStep:
-    """A step of a search: all alphas at one sigma and sharing.
-
-    Attributes
-    ----------
-    key : str
-        Fingerprint of everything that the result depends on.
-    number : int
-        Number of steps before it since the checkpoint was opened, for progress reports.
-    sigma, sharing : float or None
-    n_rows : int
-    what : str
-        Description of the other settings that it depends on.
-    """
-
-    key: str
-    number: int = field(compare=False)
-    sigma: float
-    sharing: float | None
-    n_rows: int
-    what: str
-
-
-@dataclass(frozen=True)
-class CheckpointEntry:
-    """Result of a step: best point, all evaluated points, a line for the progress report, and a warm start."""
-
-    step: SearchStep
-    outcome: Any
-    seen: list[dict]
-    line: str
-    warm_start: Any = None
-
-
-class CheckpointListener(Protocol):
-    """Stores the steps of a search."""
-
-    def load(self, step: SearchStep) -> CheckpointEntry | None:
-        """The result of this step from an earlier run; None if there is none."""
-        ...
-
-    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
-        """Store a finished step."""
-        ...
-
-
-class _NoCheckpoint:
-    """Stores nothing."""
-
-    def load(self, step: SearchStep) -> CheckpointEntry | None:
-        return None
-
-    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
-        pass
-
-
-@dataclass
-class _Active:
-    """The listener of the current context, and the number of steps so far."""
-
-    listener: CheckpointListener
-    steps: int = 0
-
-
-_ACTIVE: ContextVar[_Active | None] = ContextVar("leastwise_checkpoint", default=None)
-
-
-@contextmanager
-def checkpointing(listener: CheckpointListener) -> Iterator[None]:
-    """Pass every step of the searches made inside this context to ``listener``."""
-    token = _ACTIVE.set(_Active(listener))
-    try:
-        yield
-    finally:
-        _ACTIVE.reset(token)
-
-
-def next_step(
-    evaluator: Evaluator, sigma: float, sharing: float | None, strategy: Callable, what: str
-) -> tuple[CheckpointListener, SearchStep]:
-    """The listener, and the step that begins; without a checkpoint, its key is empty."""
-    active = _ACTIVE.get()
-    n_rows = len(evaluator.rows)
-    if active is None:
-        return _NoCheckpoint(), SearchStep("", 0, sigma, sharing, n_rows, what)
-    key = fingerprint(evaluator.identity(sigma), sigma, sharing, strategy, what)
-    step = SearchStep(key, active.steps, sigma, sharing, n_rows, what)
-    active.steps += 1
-    return active.listener, step
-
-
-# ------------------------------------------------------------------- time limits
-
-
-@dataclass
-class TimeLimit:
-    """A limit of the time of searches.
-
-    Attributes
-    ----------
-    seconds : float
-        From the start of the context.
-    n_skipped : int
-        Steps that were skipped as the time was up.
-    """
-
-    seconds: float
-    n_skipped: int = 0
-    started: float = field(default_factory=time.monotonic)
-
-    @property
-    def is_up(self) -> bool:
-        """True if no time is left."""
-        return time.monotonic() - self.started > self.seconds
-
-
-_LIMIT: ContextVar[TimeLimit | None] = ContextVar("leastwise_time_limit", default=None)
-
-
-@contextmanager
-def search_time(seconds: float | None) -> Iterator[TimeLimit]:
-    """Limit the time of the searches made inside this context; None is no limit.
-
-    Every search takes at least one step. Steps after the limit are skipped, and the best point so far is the result.
-    """
-    limit = TimeLimit(np.inf if seconds is None else seconds)
-    token = _LIMIT.set(limit)
-    try:
-        yield limit
-    finally:
-        _LIMIT.reset(token)
-
-
-# ----------------------------------------------------------------------- search
 
 
 #: A skipped step has a score so much worse than the best one, relative to its magnitude.
@@ -222,14 +64,17 @@ class SearchResult:
 class Search:
     """A search with one evaluator; ``seen`` lists all evaluated points.
 
-    ``made`` has the results of all steps by sigma and sharing. ``linear`` has those of linear functions, which depend
-    on no sigma, by sharing, prior variance of the intercepts and alphas; searches of the same rows may share it.
+    With ``walks``, alphas at one sigma are found by a line search from the best alpha of the last one, and steps are
+    not computed in parallel. ``made`` has the results of all steps by sigma and sharing. ``linear`` has those of
+    linear functions, which depend on no sigma, by sharing, prior variance of the intercepts and alphas; searches of
+    the same rows may share it.
     """
 
     evaluator: Evaluator
     seen: list[dict] = field(default_factory=list)
     made: dict[tuple[float, float | None], Candidate] = field(default_factory=dict)
     linear: dict[tuple, Candidate] = field(default_factory=dict)
+    walks: bool = False
 
     def run(self, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
         """Evaluate every sigma with every alpha, then refine alpha at the best point, also beyond the border.
@@ -245,11 +90,12 @@ class Search:
     def _grid(self, ahead: Prefetch, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
         """The best point of the grids, with sigmas beyond the border; steps may be computed ahead in parallel."""
         tried: dict[tuple[float, float | None], Candidate] = {}
+        walks = self.walks or (self.evaluator.streams and alphas.ratio is not None)
 
         def at(sigma: float, sharing: float | None, last: Candidate | None) -> Candidate:
             if (sigma, sharing) not in tried:
                 strategy = full_grid(alphas)
-                if self.evaluator.streams and alphas.ratio and last is not None:
+                if walks and last is not None:
                     strategy = partial(walk, Grid(alphas.values), last.alpha)
                 tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values), ahead=ahead)
             return tried[sigma, sharing]
@@ -258,15 +104,19 @@ class Search:
             if sharings is None:
                 return at(sigma, None, last)
             if sharings.every:
-                return best_of([at(sigma, sharing, last) for sharing in sharings.values])
+                found = list[Candidate]()
+                for sharing in sharings.values:
+                    found.append(at(sigma, sharing, found[-1] if walks and found else last))
+                return best_of(found)
             start = MIDDLE if last is None or last.sharing is None else last.sharing
             return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
 
-        ahead.expect(grid_jobs(self.evaluator, sigmas.values, sharings))
+        if not walks:
+            ahead.expect(grid_jobs(self.evaluator, sigmas.values, sharings))
         found = explore(sigmas, best)
         if sharings is None:
             return found
-        if self.evaluator.sharing_costs:
+        if self.evaluator.sharing_costs and not walks:
             left = [sharing for sharing in sharings.values if (found.sigma, sharing) not in tried]
             ahead.expect([GridJob(found.sigma, SharingGrid((sharing,))) for sharing in left])
         return best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])
@@ -348,7 +198,7 @@ class Search:
         self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
     ) -> Candidate:
         """One search step: one sigma and sharing, about ``count`` alphas; skipped if the time is up."""
-        limit = _LIMIT.get()
+        limit = time_limit()
         if limit is not None and self.made and limit.is_up:
             limit.n_skipped += 1
             return self._skipped(sigma, sharing)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators.abstaining import Abstaining
-from leastwise.estimators.checks import choose
+from leastwise.fitting.checks import choose
 from leastwise.onnx import baselines, outputs  # noqa: F401 (they register the estimators)
 from leastwise.onnx.encoders import encode_table
 from leastwise.onnx.graph import Graph

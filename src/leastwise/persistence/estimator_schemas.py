@@ -1,6 +1,6 @@
 """The parameters and fitted attributes of the estimators of leastwise in model files.
 
-The estimators share their parameters, and ``estimators/storing.py`` writes the fitted attributes of all of them: so
+The estimators share their parameters, and ``fitting/store.py`` writes the fitted attributes of all of them: so
 there is one table of parameters, and one of fitted attributes for each kind of target. An attribute that is not
 ``Optional`` is in every fitted model, except those that ``keep="predict"`` leaves out.
 """

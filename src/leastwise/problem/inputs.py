@@ -393,10 +393,15 @@ class Inputs:
         return (self.identity and other.identity) or _same(self, other)
 
     def __call__(self, X: Any) -> Any:
-        """Rows as kernels see them, in the precision of X."""
+        """Rows as kernels see them, in the precision of X.
+
+        What was learned from dense rows, such as a centre of each column, makes sparse rows dense.
+        """
         if isinstance(X, DeviceRows):
             done = self(X.there)
             return X if done is X.there else DeviceRows(done)
+        if sparse.issparse(X) and self.fill is not None and not self.identity:
+            X = X.toarray()
         fills = self.fill is not None and has_missing(X)
         if self.identity and not fills:
             return X

@@ -109,7 +109,7 @@ def squared_distances(X: Any, Y: Any) -> Array:
         Y = Y - middle
         X = Y if same else X - middle
         D = inner_products(_append_columns(-2 * X, squared_norms(X), 1), _append_columns(Y, 1, squared_norms(Y)))
-    np.maximum(D, 0, out=D)
+    np.clip(D, D.dtype.type(0), D.dtype.type(np.inf), out=D)  # a third of the time of np.maximum(D, 0)
     if same:
         np.fill_diagonal(D, 0)
     return D

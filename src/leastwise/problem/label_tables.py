@@ -137,18 +137,16 @@ def check_unique_names(names: Sequence[Any], name: str) -> None:
 
 
 def _array_of(Y: Any, name: str) -> Array:
-    """An array from a list of rows; of objects if text is mixed with other values, so that NaN stays NaN."""
+    """An array from a list of rows; of objects if it has text, so that NaN stays NaN and text has no common width."""
     try:
-        plain = np.asarray(Y)
+        mixed = np.asarray(Y, dtype=object)
+        plain = mixed if any(isinstance(value, str | bytes) for value in mixed.ravel()) else np.asarray(Y)
     except ValueError:
         raise ValueError(
             f"{name} has rows of different lengths; it must be a table of numbers or strings, one column per label. "
             "sklearn.preprocessing.MultiLabelBinarizer makes one from lists of labels."
         ) from None
-    if plain.dtype.kind not in "US":
-        return plain
-    mixed = np.asarray(Y, dtype=object)
-    return plain if all(isinstance(value, str | bytes) for value in mixed.ravel()) else mixed
+    return plain
 
 
 def _check_shape(Y: Any, n: int | None, name: str) -> None:

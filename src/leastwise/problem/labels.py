@@ -250,7 +250,7 @@ class Labels:
 
     def named_array(self) -> Array:
         """The names as a one-dimensional array."""
-        if all(isinstance(name, str) for name in self.names) or not self.named:
+        if not self.named:
             return np.array(self.names)
         array = np.empty(len(self.names), dtype=object)
         array[:] = self.names

@@ -62,8 +62,8 @@ class Tasks:
         return values[np.ix_(*[kept] * values.ndim)]
 
     def as_array(self) -> Array:
-        """The ids as an array of their common type, or of objects."""
-        if all(isinstance(name, str) for name in self.ids) or all(type(name) in (int, float) for name in self.ids):
+        """The ids as an array of numbers, or of objects."""
+        if all(type(name) in (int, float) for name in self.ids):
             return np.array(self.ids)
         array = np.empty(len(self.ids), dtype=object)
         array[:] = self.ids
@@ -191,9 +191,10 @@ def without_column(places: list[int], gone: int) -> list[int]:
 
 
 def _array_of(X: Any) -> Array:
-    """Array from lists; of objects if numbers and text are mixed, so that numbers stay numbers."""
-    plain = np.asarray(X)
-    return np.asarray(X, dtype=object) if plain.dtype.kind in "US" else plain
+    """Array from lists; of objects if there is text, so that numbers stay numbers and text has no common width."""
+    listed = isinstance(X, list | tuple) and any(isinstance(v, str) for row in X if np.iterable(row) for v in row)
+    plain = np.asarray(X, dtype=object if listed else None)
+    return plain.astype(object) if plain.dtype.kind in "US" else plain
 
 
 def column_position(X: Any, column: Any) -> int:

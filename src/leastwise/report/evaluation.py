@@ -24,7 +24,7 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import hidden_by_selection, label_tables
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.regressors import Regressor
-from leastwise.estimators.validation import task_codes
+from leastwise.fitting.new_rows import task_codes
 from leastwise.metrics.probabilities import class_log_losses
 from leastwise.metrics.reliability import (
     Interval,
@@ -35,6 +35,7 @@ from leastwise.metrics.reliability import (
     reliability_bins,
 )
 from leastwise.problem.labels import encode_known
+from leastwise.problem.targets.labels import as_column
 from leastwise.report.formatting import Names, plain, plain_list
 from leastwise.tables import TableModel
 from leastwise.utils.unwrap import arrive, within
@@ -287,7 +288,7 @@ def given_evaluation(subject: Subject, X: Any, y: Any, tasks: Any) -> Evaluation
     if index is None:
         codes = class_codes(model.classes_, y)
     else:
-        codes = encode_known(np.asarray(y).reshape(-1, 1) if index.form == "flat" else y, index, n, model.missing)
+        codes = encode_known(as_column(y) if index.form == "flat" else y, index, n, model.missing)
     return _evaluation(subject, P, HeldRows(codes, (codes >= 0).astype(float), in_domain, None, task), False)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from leastwise.calibration.conformal import upper_quantile
 from leastwise.calibration.extrapolation import independent_weights
-from leastwise.estimators.validation import task_codes
+from leastwise.fitting.new_rows import task_codes
 from leastwise.metrics.reliability import resampled_groups
 from leastwise.report.evaluation import LEVEL, Subject, call_with_tasks, mean_interval
 from leastwise.report.formatting import column, plain, plain_list, table

@@ -1,13 +1,14 @@
 """The table of all solvers, and the choice among them, used by both ``plan`` and ``fit``.
 
 ``SOLVERS`` is the only list of the names that ``solver=`` accepts. The built-in ones are registered by
-``leastwise.estimators.fitting``, since the fitting functions belong to the estimators. To add one::
+``leastwise.fitting.fit``, since the fitting functions belong to the estimators. To add one::
 
     register_solver(Solver("name", ("single",), fit, stages))
 
-It is used when it is named; ``candidates`` lists the solvers that ``solver="auto"`` considers. Of these it takes the
-cheapest that fits in memory, by the operations of each and the speed of this machine. All of them solve the same
-equations. One that gives up nothing, such as leave-one-out scores of all rows, may cost ``COMPLETE`` times as much.
+It is used when it is named; ``candidates`` lists the solvers that ``solver="auto"`` considers. All of them solve the
+same equations; they differ in their held-out scores. The cheapest of those with exact leave-one-out scores is taken,
+by the operations of each and the speed of this machine. A solver that gives them up is taken only where the exact one
+does not fit in memory, or takes more than ``PATIENCE`` seconds and more than ``COMPLETE`` times as long.
 
 The last part estimates the memory of a fit to a stream, which holds sums and the design matrix of the kept rows.
 """
@@ -25,13 +26,14 @@ from leastwise.problem.kernels import Kernel
 from leastwise.solvers.costs import Facts, Stage, complete_stages, moments
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Alternative, Plan, Step
-from leastwise.solvers.work import TYPICAL, Speed, Work, kernel, speed
+from leastwise.solvers.work import DOUBLE_ROWS, TYPICAL, Speed, Work, kernel, speed
 from leastwise.utils.resources import available_memory, human
 
-#: How many times the cost of the cheapest solver one may have that gives up nothing.
-COMPLETE = 1.2
-#: Seconds of a fit that no solver saves: checks of the input, the search, calibration.
-OVERHEAD = 0.01
+#: How many times as long as another solver one with exact leave-one-out scores may take. Where they are given up,
+#: the time of a fit falls by no more than this factor,
+COMPLETE = 1.5
+#: unless the fit took no more than this many seconds. If only some rows lose their exact scores, that share of it.
+PATIENCE = 3.0
 #: This machine is measured if the choice would be another one with costs that differ by this factor from those of a
 #: typical machine,
 UNCERTAIN = 2.0
@@ -52,9 +54,9 @@ class Solver:
     name : str
     families : tuple of str
         Families of estimators whose ``solver=`` accepts the name: "single" (LSPC), "machine" (LS-SVMs), "tasks",
-        "task machine", "labels".
+        "task machine", "labels", "logistic", "task logistic".
     fit : callable
-        ``fit(spec, data, settings)`` returns a ``leastwise.estimators.solving.Fitted``.
+        ``fit(spec, data, settings)`` returns a ``leastwise.fitting.direct.Fitted``.
     stages : callable
         Maps :class:`Facts` to the steps of the fit, with their operations and their memory.
     needs : callable
@@ -67,6 +69,8 @@ class Solver:
         Whether it computes with rows of another array library on their own device.
     gives_up : callable
         ``gives_up(facts)`` says what a model lacks that a factorisation of all rows would give; "" for nothing.
+    inexact : callable
+        ``inexact(facts)`` is the share of the held-out scores that are not exact leave-one-out scores.
     """
 
     name: str
@@ -78,6 +82,7 @@ class Solver:
     iterative: bool = False
     device_rows: bool = False
     gives_up: Callable[[Facts], str] = lambda facts: ""
+    inexact: Callable[[Facts], float] = lambda facts: 0.0
 
 
 #: All solvers by name, in the order in which messages list them.
@@ -98,6 +103,8 @@ def candidates(f: Facts) -> tuple[str, ...]:
     """Solvers that are possible for these data and parameters; those that give up nothing come first."""
     if f.asked != "auto":
         return (f.asked,)
+    if "logistic" in f.family:
+        return ("newton",)
     if "task" in f.family:
         way = task_solver(f.asked, f.few, f.b, f.n)
         return (way,) if way == "arrow" or not f.iterates else (way, "krylov")
@@ -137,6 +144,11 @@ class Draft:
         return SOLVERS[self.solver].gives_up(self.facts)
 
     @property
+    def inexact(self) -> float:
+        """Share of the held-out scores that are not exact leave-one-out scores."""
+        return SOLVERS[self.solver].inexact(self.facts)
+
+    @property
     def peak_bytes(self) -> int:
         """Peak memory over all steps."""
         return int(max(stage.peak_bytes for stage in self.stages))
@@ -169,20 +181,38 @@ def draft(f: Facts, limit: int | None = None) -> Draft:
 
 
 def cheapest(made: list[Draft]) -> Draft:
-    """The draft with the lowest cost; where it is a matter of seconds, by the speed of this machine."""
+    """The draft to take of those that fit; where it is a matter of seconds, by the speed of this machine."""
     if len(made) == 1:
         return made[0]
     dtype = np.dtype(np.float32 if made[0].facts.itemsize == 4 else np.float64)
     rates = TYPICAL[dtype.name]
-    low, high = (least_cost(made, rates, COMPLETE * factor) for factor in (1 / UNCERTAIN, UNCERTAIN))
+    low, high = (exact_or_cheapest(made, rates, factor) for factor in (1 / UNCERTAIN, UNCERTAIN))
     if low is not high and abs(rates.seconds(low.work) - rates.seconds(high.work)) > WORTH_MEASURING:
         rates = speed(dtype)
-    return least_cost(made, rates, COMPLETE)
+    return exact_or_cheapest(made, rates)
 
 
-def least_cost(made: list[Draft], rates: Speed, complete: float) -> Draft:
-    """The draft with the fewest seconds, divided by ``complete`` where nothing is given up; the first of equals."""
-    return min(made, key=lambda d: (OVERHEAD + rates.seconds(d.work)) / (1.0 if d.gives_up else complete))
+def exact_or_cheapest(made: list[Draft], rates: Speed, leniency: float = 1.0) -> Draft:
+    """The cheapest draft of those with the most exact scores, unless another one saves much time.
+
+    Parameters
+    ----------
+    rates : Speed
+        Speed of the machine.
+    leniency : float
+        Factor of the time that exact scores may take.
+    """
+
+    def seconds(d: Draft) -> float:
+        return rates.seconds(d.work)
+
+    exact = min(made, key=lambda d: (d.inexact, seconds(d)))
+    others = [d for d in made if d.inexact > exact.inexact]
+    if not others:
+        return exact
+    other = min(others, key=seconds)
+    allowed = max(COMPLETE * seconds(other), PATIENCE * (other.inexact - exact.inexact))
+    return exact if seconds(exact) <= leniency * allowed else other
 
 
 def largest_n_centers(f: Facts, limit: int) -> int | None:
@@ -217,7 +247,7 @@ def advice(made: Draft) -> str:
     if f.cuttable and f.blocks == 1 and (f.alike or "task" not in f.family):
         name = "fit_stream with n_centers" if "task" in f.family else "fit_stream"
         ways.append(f"{name} reads rows block by block and does not hold them.")
-    if f.itemsize == 8:
+    if f.itemsize == 8 and f.n > DOUBLE_ROWS:
         ways.append("float32 rows need half of the memory.")
     ways.append("(leastwise.set_memory_limit or the environment variable LEASTWISE_MEMORY changes the limit.)")
     return " ".join(ways)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from leastwise.linalg.logistic import FACTOR
 from leastwise.problem.basis import CHUNK, SUM_CHUNK
 from leastwise.solvers.arrow import CHUNK as TASK_CHUNK
 from leastwise.solvers.moments import SAMPLE_ROWS
@@ -78,7 +79,7 @@ class Facts:
 
     Attributes
     ----------
-    family : {"single", "machine", "tasks", "task machine", "labels"}
+    family : {"single", "machine", "tasks", "task machine", "labels", "logistic", "task logistic"}
         Which solvers there are.
     asked : str
         The parameter ``solver``.
@@ -120,6 +121,8 @@ class Facts:
         Numbers of a sparse row, including their indices; 0 for dense rows.
     classes : bool
         Whether it is a classification.
+    coarse : bool
+        Whether the tolerance lets iterations use single precision.
     candidates : int
         Scales times kernels that are compared on some rows before the search; 0 if the inputs are given.
     """
@@ -158,6 +161,7 @@ class Facts:
     pairs: bool = False
     stored: int = 0
     classes: bool = True
+    coarse: bool = False
     candidates: int = 0
 
     @property
@@ -414,7 +418,7 @@ def rivalled(f: Facts) -> Facts:
 def krylov_stage(f: Facts, solves: float) -> Stage:
     """A preconditioner and iterations."""
     half, budget = f.n * (f.n + 256) / 2, kernel_budget()
-    size = f.itemsize if half * f.itemsize <= budget else 4
+    size = f.itemsize if half * f.itemsize <= budget and not f.coarse else 4
     rank, held = preconditioner_rank(f.n, size), min(half * size, budget)
     kept = held / (half * size)
     values = kernel(f.n, f.n / 2, f.width)
@@ -422,6 +426,7 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     # Products with few columns have half of the speed of those with many, and half of the kernel is read twice.
     each = Work(products=2 * (2 * f.n**2 * f.c + 4 * f.n * rank * f.c), numbers=f.n**2)
     work = start + each * ITERATIONS + values * (kept + (1 - kept) * ITERATIONS)
+    work = work * (size / f.itemsize)  # single precision takes half of the time
     room = (
         held
         + (2**24 if kept < 1 else 0)
@@ -430,6 +435,27 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
         + f.itemsize * 2 * f.n * f.width
     )
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
+
+
+#: Typical numbers of a search by logistic refits: points evaluated for each fold, Newton steps of a refit from the
+#: last point, and conjugate gradient iterations of a step.
+LOGISTIC_POINTS, NEWTON_STEPS, NEWTON_ITERATIONS = 9.0, 4.0, 8.0
+
+
+def logistic(f: Facts) -> list[Stage]:
+    """Refits of every fold at every point, then a fit to all rows; in double precision."""
+    outputs = 1 if f.c == 2 else f.c
+    twice = Work(products=4.0 * f.n * f.b * outputs, numbers=2.0 * f.n * f.b, calls=20.0)  # by the design and back
+    if outputs == 1 and f.b <= FACTOR:
+        step = twice + Work(products=2.0 * f.n * f.b**2) + factor(f.b)
+    else:
+        step = twice * (1 + NEWTON_ITERATIONS * min(outputs, 2))
+    points = (LOGISTIC_POINTS if f.grows else float(f.sigmas * f.alphas)) * min(WALKED, f.sharings)
+    design = factor(f.b) + Work(factors=0.0 if f.square else f.n * f.b**2, kernels=0.4 * f.n * f.b)
+    room = 8.0 * (7 + f.layers - 1) * f.n * f.b
+    refits = step * (NEWTON_STEPS * max(f.folds, 1) * points) + design * min(points, f.sigmas + beyond(f))
+    first = [Stage("search", f.n, points, kernel(f.n, f.b, f.width) + refits, room)] if f.chooses else []
+    return [*first, Stage("solve", f.n, 1, design + step * (2 * NEWTON_STEPS), room)]
 
 
 #: Typical number of sharings tried with every sigma, and in the refinement of alpha.

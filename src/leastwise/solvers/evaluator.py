@@ -162,8 +162,8 @@ class Objective(Protocol):
         """Magnitude of the objective; differences below a millionth of it count as ties."""
         ...
 
-    def row_losses(self, rows: Rows, held: HeldOut) -> Array:
-        """A loss of each row, for paired comparisons."""
+    def row_losses(self, rows: Rows, held: HeldOut, calibrator: Any = None) -> Array:
+        """A loss of each row, for paired comparisons; ``calibrator`` is that of these scores, if known."""
         ...
 
     def __call__(self, rows: Rows, held: HeldOut, last: Any) -> tuple[float, Any]:
@@ -191,6 +191,8 @@ class Settings:
         Where the choice of inputs and kernel ended: the search starts there.
     keeps_sigma : bool
         True if the search keeps the sigma of ``start``.
+    weights_of_all : bool
+        True if feature weights were learned from all rows, so that held-out scores have to be cross-fitted.
     seen : tuple of dict
         Points of that choice.
     chosen : dict
@@ -208,6 +210,7 @@ class Settings:
     inputs: Inputs = field(default_factory=Inputs)
     start: Candidate | None = None
     keeps_sigma: bool = False
+    weights_of_all: bool = False
     seen: tuple[dict, ...] = ()
     chosen: dict[str, str] = field(default_factory=dict)
     note: str = ""
@@ -326,6 +329,12 @@ class Evaluator:
     def with_options_of(self, other: Evaluator) -> Evaluator:
         """Copy with the options that a search ended on with another evaluator."""
         return self if other.weight is None else self.with_linear_weight(other.weight)
+
+    def holding_out(self, rows: Array) -> Self:
+        """Copy that holds out these rows together, and no others; its scores of other rows are meaningless."""
+        other = self.for_worker()  # what this one has computed belongs to its folds
+        other.folds = Folds.only(rows)
+        return other
 
     def rough(self) -> Evaluator:
         """An evaluator that is accurate enough to compare hyperparameters; itself for closed forms."""

@@ -15,10 +15,11 @@ dense factorisation:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from leastwise.linalg.decompositions import Cholesky, Spectrum, cholesky
+from leastwise.linalg.decompositions import Cholesky, Spectrum, cholesky, solve_gram
 from leastwise.problem.basis import Design
 from leastwise.problem.coupling import Centring
 from leastwise.problem.kernels import inner_products
@@ -122,8 +123,12 @@ class Folds:
 
     @classmethod
     def only(cls, rows: Array) -> Folds:
-        """These rows are held out together, and no others; scores of the others are meaningless."""
+        """These rows are held out together, and no others; scores of the others, and leverages, are meaningless."""
         return cls(rows, []) if len(rows) == 1 else cls(rows[:0], [rows])
+
+    def partial(self, n: int) -> bool:
+        """True if some of n rows are not held out."""
+        return len(self.singles) + sum(map(len, self.blocks)) < n
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,7 @@ class Problem:
     centring: Centring | None = None
     count: Array | None = None
 
-    @property
+    @cached_property
     def targets(self) -> Array:
         """Targets with the intercept column appended, centred."""
         return self.centred(np.column_stack([self.Z, self.root]))
@@ -207,6 +212,8 @@ class HeldOut:
         training row is near, the remaining rounding error depends on the target, and a calibrator would learn it.
         """
         zero = np.abs(self.F) <= 100 * np.finfo(self.F.dtype).eps
+        if self.noise is None and nothing is None and not zero.any():
+            return self
         if self.noise is not None:
             zero |= np.abs(self.F) <= 100 * self.noise[:, None]
         if nothing is not None:
@@ -345,6 +352,10 @@ class CholeskyHeldout:
         problem, folds, n = self.problem, self.problem.folds, len(self.K)
         F, dof = np.zeros_like(problem.Z), 0.0
         shares = _few_and_small(folds, n)
+        if folds.partial(n) and problem.centring is None and not self.square:
+            for block in [*folds.blocks, *folds.singles[:, None]]:
+                self._refit(block, alpha * (n - len(block)), F)
+            return HeldOut(F)
         if not shares:
             for block in folds.blocks:
                 dof += self._block(block, alpha * (n - len(block)), F)
@@ -397,6 +408,13 @@ class CholeskyHeldout:
         inverse = Inverse(rho * M_f, rho * MB, rho * vMB, t, d, TB)
         F[block] = problem.Z[block] - delete_block(inverse, problem.bias)
         return degrees_of_freedom(inverse, problem.bias)
+
+    def _refit(self, block: Array, rho: float, F: Array) -> None:
+        """Fill in the held-out scores of one block by a fit to the other rows, without their leverages."""
+        problem, stay = self.problem, np.delete(np.arange(len(self.K)), block)
+        bias = problem.root[stay] if problem.bias else None
+        A, b, _ = solve_gram(self.K[np.ix_(stay, stay)], problem.Z[stay], rho, bias)
+        F[block] = self.K[np.ix_(block, stay)] @ A + b
 
     def _blocks(self, factor: Cholesky, rho: float, alpha: float, F: Array) -> None:
         """Fill in the held-out scores of few and small blocks."""

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.linalg.decompositions import pivoted_cholesky, ridge_inverse
+from leastwise.linalg.decompositions import inner_gram, pivoted_cholesky, ridge_inverse, single_suffices
 from leastwise.linalg.krylov import Krylov, Times, block_cg, three_steps
 from leastwise.problem.coupling import Centring, CouplingMatrix, shrunk_means
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
@@ -72,6 +72,8 @@ def _measured(kernel: Kernel, middle: Array, unit: float) -> Kernel:
 BUDGET = 2**26
 #: Maximal number of rows and columns of a block.
 SIDE = 256
+#: Number of cached blocks in one array.
+SLAB = 64
 #: Temporary arrays, of the size of a block or of its rows, needed to compute a block.
 COPIES = 4
 
@@ -128,9 +130,11 @@ class KernelTimes:
         # A precomputed kernel is in memory already; others need memory for the current block too.
         work = COPIES * self.side * max(self.side, _width(kernel, X)) * X.dtype.itemsize
         room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
-        self._room = room // (self.side**2 * X.dtype.itemsize)
         self._cached: dict[int, Array] = {}
+        self._slabs: dict[int, Array] = {}
         self._bands = self._parts(self.side, 0, boundary) + self._parts(self.side, boundary, self.n)
+        blocks = len(self._bands) * (len(self._bands) + 1) // 2
+        self._room = min(room // (self.side**2 * X.dtype.itemsize), blocks)
 
     @property
     def n(self) -> int:
@@ -170,6 +174,12 @@ class KernelTimes:
         part._bands = [rows for rows in self._bands if rows.stop <= n]
         return part
 
+    def in_products_of(self, dtype: Any) -> KernelTimes:
+        """The same with products in another precision; kernel values are shared."""
+        other = copy.copy(self)
+        other.product_dtype = dtype
+        return other
+
     def rows_of_product(self, index: Array, V: Array) -> Array:
         """``(H V)[index]``, without the other rows of the product."""
         W, total = self._rooted(V.astype(self._dtype(V), copy=False)), np.zeros((len(index), V.shape[1]))
@@ -204,8 +214,18 @@ class KernelTimes:
         if values is None:
             values = self._values(rows, rows if i == j else others)
             if number < self._room:
-                self._cached[number] = values
+                self._cached[number] = self._stored(number, values)
         return values
+
+    def _stored(self, number: int, values: Array) -> Array:
+        """A copy in an array of many blocks: the system provides large arrays in large pages, which saves time."""
+        k, i = divmod(number, SLAB)
+        if k not in self._slabs:
+            shape = min(SLAB, self._room - k * SLAB), self.side, self.side
+            self._slabs.setdefault(k, np.empty(shape, dtype=values.dtype))
+        kept = self._slabs[k][i, : values.shape[0], : values.shape[1]]
+        kept[...] = values
+        return kept
 
     def _values(self, rows: slice | Array, others: slice | Array) -> Array:
         """``k(x_i, x_j) B[t_i, t_j]`` of a block."""
@@ -243,6 +263,8 @@ def _side(n: int, d: int, itemsize: int, budget: int) -> int:
 
 #: Budget in bytes that suffices to compute a block of the kernel.
 SMALL = 2**22
+#: With a tolerance from here on, iterations are in single precision whatever the memory.
+COARSE = 1e-5
 #: Rows of a product from which the effect of single precision on the residual is estimated.
 SAMPLED = 256
 
@@ -286,8 +308,8 @@ class KrylovProblem:
     intercepts are represented by centring, so that they need no columns.
 
     Cached kernel values and the columns of the preconditioner serve every alpha, and the problem of the first rows
-    too. If the values do not fit into the budget in double precision, iterations use single precision. Residuals
-    are computed in double precision, unless single precision is accurate enough.
+    too. Iterations use single precision if the tolerance allows, or if double does not fit into the budget.
+    Residuals are computed in double precision, unless single precision is accurate enough.
 
     Parameters
     ----------
@@ -315,18 +337,19 @@ class KrylovProblem:
         shared: dict[str, Any] = {"boundary": first}
         if row_coupling is not None:
             shared |= {"coupling_matrix": row_coupling.coupling_matrix, "task": row_coupling.task}
-        budget, single = kernel_budget(), None
-        if not half_fits(len(rows), rows.X.dtype.itemsize, budget):
+        budget, coarse, single = kernel_budget(), solver_options.tol >= COARSE, None
+        if coarse or not half_fits(len(rows), rows.X.dtype.itemsize, budget):
             single = in_single(settings.kernel, sigma, rows.X)
-        self.rough = (
-            None
-            if single is None
-            else KernelTimes(*single, self.root, budget=budget, product_dtype=np.float32, **shared)
-        )
         # Exact products are few compared with rough ones, so the cache is left to these.
         self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **shared)
+        self.rough = None
+        if single is not None:
+            self.rough = KernelTimes(*single, self.root, budget=budget, product_dtype=np.float32, **shared)
+        elif coarse and rows.X.dtype == np.float32:
+            self.rough = self.H.in_products_of(np.float32)
         rank = preconditioner_rank(len(rows), (self.rough or self.H).X.dtype.itemsize)
-        self.L = self._columns(self.rough or self.H, rank)
+        self.L, self.scale = self._columns(self.rough or self.H, rank), 1.0
+        self._grams: dict[tuple[int, int, bool], Array] = {}
 
     def _weigh(self, rows: Rows, row_coupling: RowCoupling | None) -> None:
         """Set the rows, their weighted targets, and how they are centred."""
@@ -353,7 +376,7 @@ class KrylovProblem:
         )
         part.H = self.H.leading(m, part.root)
         part.rough = None if self.rough is None else self.rough.leading(m, part.root)
-        part.L = self.L[:m] * (part.root / self.root[:m]).astype(self.L.dtype)[:, None]
+        part.L, part.scale = self.L[:m], float(np.sum(part.root**2) / np.sum(self.root[:m] ** 2))
         return part
 
     def solve(self, alpha: float, start: Any = None) -> KrylovSolution:
@@ -382,14 +405,26 @@ class KrylovProblem:
 
     def _solver(self, rho: float, start: Array | None) -> Callable[[Array], Krylov]:
         """Function that solves ``(W G W + rho) X = B`` for any number of columns, from ``start``."""
-        options, L = self.solver_options, self.L if self.centring is None else self.centring.rows(self.L)
+        options = self.solver_options
         how: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "report": options.report}
-        how |= {"start": start, "precondition": ridge_inverse(L, rho)}
+        how |= {"start": start, "precondition": self._preconditioner(rho / self.scale)}
         exact, rough = self._times(self.H, rho), self.rough
         if rough is None:
             return partial(block_cg, exact, **how)
         times = self._times(rough, rho)
         return lambda B: block_cg(times, B, exact=exact, accurate=partial(self._accurate, options.tol, B), **how)
+
+    def _preconditioner(self, rho: float) -> Times:
+        """``V -> (L L' + rho)^-1 V``; ``L'L`` serves every alpha, and that of the first rows is a part of it."""
+        if self.centring is not None:
+            return ridge_inverse(self.centring.rows(self.L), rho)
+        single, first, n = single_suffices(self.L, rho), self.first, len(self.L)
+        gram = np.zeros((self.L.shape[1],) * 2)
+        for part in [(a, b, single) for a, b in ((0, first), (first, n)) if a < b]:
+            if part not in self._grams:
+                self._grams[part] = inner_gram(self.L[part[0] : part[1]], single)
+            gram += self._grams[part]
+        return ridge_inverse(self.L, rho, gram)
 
     def _accurate(self, tol: float, B: Array, X: Array) -> bool:
         """True if single precision changes the residual of X by less than a tenth of the tolerance.

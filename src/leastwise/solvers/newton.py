@@ -79,6 +79,12 @@ class RefitEvaluator(Evaluator):
         other.past, other.unconverged = {}, set()
         return other
 
+    def holding_out(self, rows: Array) -> Self:
+        """Copy that holds out these rows together, and no others."""
+        other = super().holding_out(rows)
+        other.folds_out = [rows]
+        return other
+
     @property
     def room(self) -> int:
         """Peak memory of a search step in bytes; refits run in double precision."""
@@ -180,7 +186,8 @@ class RefitEvaluator(Evaluator):
             summary = self.solve(D[stay], y, w, alpha, start)
         F[:, present] = 0 if summary is None else summary.scores(D[out])
         absent = np.setdiff1d(np.arange(F.shape[1]), present)
-        F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
+        if len(absent):
+            F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
         return F, summary
 
     def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:

@@ -22,6 +22,9 @@ from leastwise.utils.resources import BLAS_LIMIT, available_memory, threads_for
 
 #: Rank of the preconditioner for 2,500 rows; it grows like the square root of the number of rows.
 RANK = 500
+#: Up to this many float32 rows are computed with in double precision: a small ridge needs the digits, and arrays of
+#: all pairs of rows are small.
+DOUBLE_ROWS = 2500
 #: Small operations to score one point of the grid, and passes over the scores of all rows.
 POINT_CALLS, POINT_PASSES = 700.0, 600.0
 #: The probe measures the speed of a decomposition of this many rows; smaller ones are slower.
@@ -112,8 +115,8 @@ def judged(count: float, n: float, c: float) -> Work:
 
 
 def kernel_budget() -> int:
-    """Bytes of kernel values to cache: a quarter of the available memory."""
-    return max(available_memory() // 4, 2**24)
+    """Bytes of kernel values to cache: half of the available memory."""
+    return max(available_memory() // 2, 2**24)
 
 
 def preconditioner_rank(n: int, itemsize: int) -> int:

@@ -375,17 +375,18 @@ def _float_matrix(X: Any, where: str) -> Any:
 def _aligned(value: Any, name: str, n: int, where: str) -> Array | None:
     if value is None:
         return None
-    value = array_of(value) if isinstance(value, list) else np.asarray(value)
+    value = array_of(value) if isinstance(value, list | tuple) else np.asarray(value)
     allowed = (1, 2) if name == "y" else (1,)
     if value.ndim not in allowed or len(value) != n:
         raise StreamError(f"{where}: {name} has shape {value.shape}, but X has {n} rows.", where=where)
     return value
 
 
-def array_of(values: list) -> Array:
-    """An array of numbers or text; of objects if types are mixed, which numpy would turn into text."""
-    array = np.asarray(values) if len({type(v) for v in values}) <= 1 else None
-    if array is None or array.dtype.kind not in "biufUM":
+def array_of(values: list | tuple) -> Array:
+    """An array of numbers; of objects for text and mixed types, which numpy would turn into text of one width."""
+    kinds = {type(v) for v in values}
+    array = np.asarray(values) if len(kinds) <= 1 and str not in kinds else None
+    if array is None or array.dtype.kind not in "biufM":
         array = np.empty(len(values), dtype=object)
         array[:] = values
     return array

@@ -227,7 +227,7 @@ class MappingColumns:
 
 
 def _as_array(values: Any) -> Array:
-    return array_of(values) if isinstance(values, list) else np.asarray(values)
+    return array_of(values) if isinstance(values, list | tuple) else np.asarray(values)
 
 
 def _numpy_kind(dtype: Any) -> Kind:

@@ -22,6 +22,7 @@ from leastwise.sources.blocks import (
 )
 from leastwise.sources.frames import ArrowColumns, Columns, PolarsColumns, columns_of, schema_of
 from leastwise.sources.layout import Layout, Roles, layout_of
+from leastwise.utils.arrays import text_objects
 
 
 @dataclass
@@ -60,6 +61,7 @@ class ArraySource:
 
 def _sliceable(value: Any) -> Any:
     """An object that can be sliced by rows, without a copy of memory maps."""
+    value = text_objects(value)
     if value is None or isinstance(value, list | np.ndarray):
         return value
     if sparse.issparse(value):

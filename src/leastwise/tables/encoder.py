@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.estimators.validation import all_or_nothing
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column, ColumnKind, find_kind, fit_column, texts_of, values_of
 from leastwise.tables.date_parts import part_features
 from leastwise.tables.table import Array, Table
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.resources import available_memory, human
 
 #: Numbers are clipped to so many standard deviations around the mean: a million is far from all data, and squares of

@@ -20,9 +20,8 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.estimators.validation import all_or_nothing
 from leastwise.inspection.feature_weights import named_feature_weights
-from leastwise.model_selection.search import search_time
+from leastwise.model_selection.checkpoint import search_time
 from leastwise.solvers.plan import Plan, duration
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
@@ -57,6 +56,7 @@ from leastwise.tables.prepare import (
     unseen_task_notes,
 )
 from leastwise.tables.table import Array, Table, text_of
+from leastwise.utils.atomic_fit import all_or_nothing
 from leastwise.utils.unwrap import core, fit_inside, inner_model, layers, split_params
 
 

@@ -67,10 +67,13 @@ def plan_of(model: Any, found: Prepared) -> Plan | None:
     made: Plan = plan((len(found.used), len(found.encoder.get_feature_names_out())), **sizes)
     before, after = table_steps(found, made, sizes.get("n_tasks", 0))
     steps = (*before, *made.steps[:-1], *after)
-    flops, seconds = (sum(float(getattr(step, name)) for step in steps) for name in ("flops", "seconds"))
     room = max(step.peak_bytes for step in steps) + 16 * len(found.used) * len(found.encoder.get_feature_names_out())
     return replace(
-        made, steps=(*steps, made.steps[-1]), peak_bytes=max(made.peak_bytes, room), flops=flops, seconds=seconds
+        made,
+        steps=(*steps, made.steps[-1]),
+        peak_bytes=max(made.peak_bytes, room),
+        flops=sum(step.flops for step in steps),
+        seconds=sum(step.seconds for step in steps),
     )
 
 

@@ -135,7 +135,7 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
         ):
             y = np.array([numbers[text] for text in texts if text is not None], dtype=float).astype(np.int64)
         else:
-            y = np.array([text for text in texts if text is not None])
+            y = np.array([text for text in texts if text is not None], dtype=object)  # of the width of each text
     if not len(y):
         raise TableError(f'column "{name}", the target, has no values.')
     return Target(kind, y, known)

@@ -8,7 +8,7 @@ to predict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -95,6 +95,12 @@ def bring(A: Any) -> Any:
     return to_numpy(A) if foreign(A) else A
 
 
+def text_objects(values: Any) -> Any:
+    """Text in a list becomes an array of objects; NumPy would give every text the width of the longest."""
+    listed = isinstance(values, list | tuple) and len(values) > 0
+    return np.array(values, dtype=object) if listed and all(isinstance(v, str) for v in values) else values
+
+
 def to_namespace(value: Any, A: Any) -> Any:
     """Convert numpy floats to the library, device and dtype of A; unchanged if A is a numpy array."""
     if value is None or is_numpy(A) or not (is_numpy(value) or isinstance(value, float)):
@@ -141,6 +147,17 @@ def _check_dense(A: Any) -> None:
             f"A sparse tensor ({layout}) was given, but tensors must be dense: give its to_dense(), or a "
             "scipy.sparse matrix."
         )
+
+
+def in_precision(value: Any, dtype: Any) -> Any:
+    """Numpy arrays of floats in this type, also those in dataclasses and tuples; anything else is unchanged."""
+    if isinstance(value, np.ndarray):
+        return value.astype(dtype, copy=False) if value.dtype.kind == "f" else value
+    if isinstance(value, tuple):
+        return tuple(in_precision(each, dtype) for each in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{f.name: in_precision(getattr(value, f.name), dtype) for f in fields(value)})
+    return value
 
 
 def widest(A: Any) -> Any:

@@ -32,7 +32,7 @@ _everywhere: list[int | None] = [None]
 #: Time and result of the last query of the system, which takes as long as a small fit. Blocks of rows reuse it for
 #: RECENT seconds, the costs of the solvers for as long as it takes to compare them.
 _seen: list[float] = [-1e9, 0]
-RECENT, JUST_NOW = 2.0, 0.02
+RECENT, JUST_NOW = 2.0, 0.1
 _here: ContextVar[int | None] = ContextVar("leastwise_memory", default=None)
 
 
@@ -212,6 +212,28 @@ def _reclaimable(stat: Path) -> int:
         if line.startswith(("inactive_file ", "total_inactive_file ")):
             return int(line.split()[1])
     return 0
+
+
+@contextmanager
+def explained_memory() -> Iterator[None]:
+    """An allocation that fails inside says what is available and what to do; other errors are raised as they are.
+
+    Plans are estimates. A limit of the address space (``ulimit -v``) also counts what threads and libraries reserve,
+    and other processes take memory during a fit. So an allocation can fail although the plan fits.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        if type(error) is MemoryError and error.args:  # one of ours, with figures
+            raise
+        failed = str(error).rstrip(".") or "an allocation failed"
+        room = _system()
+        raise MemoryError(
+            f"Out of memory: {failed}; {human(room)} are available to this process. Nothing was changed. A smaller "
+            "limit than this, by leastwise.set_memory_limit or the environment variable LEASTWISE_MEMORY, makes "
+            "smaller blocks and another solver possible; fewer rows, n_centers=, float32 rows, and fit_stream where "
+            "the model has it, need less memory."
+        ) from error
 
 
 def human(size: float) -> str:

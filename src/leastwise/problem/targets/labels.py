@@ -22,6 +22,7 @@ from leastwise.problem.targets.classes import (
     mapped_factors,
     refusal,
     united,
+    without_unit,
 )
 from leastwise.utils.warn import warn_user
 
@@ -153,7 +154,8 @@ def is_flat(y: Any) -> bool:
     if hasattr(y, "ndim"):
         return y.ndim == 1
     try:
-        return np.asarray(y).ndim == 1
+        rows = y if isinstance(y, list | tuple) else None
+        return np.asarray(y).ndim == 1 if rows is None else all(isinstance(v, str) or np.ndim(v) == 0 for v in rows)
     except ValueError:  # rows of different lengths
         return False
 
@@ -164,10 +166,8 @@ def as_column(y: Any) -> Any:
         return y.to_frame()
     if isinstance(y, np.ma.MaskedArray):
         return y.reshape(-1, 1)
-    table = np.asarray(y)
-    if table.dtype.kind in "US" and isinstance(y, list | tuple):  # NaN among strings would become a string
-        table = np.asarray(y, dtype=object)
-    return table.reshape(-1, 1)
+    listed = isinstance(y, list | tuple) and any(isinstance(v, str) for v in y)
+    return np.asarray(y, dtype=object if listed else None).reshape(-1, 1)  # NaN stays NaN among text
 
 
 def _warn_uninformative(codes: Array, labels: Labels) -> None:
@@ -245,7 +245,7 @@ def _row_weights(sample_weight: Any, codes: Array, labels: Labels) -> Array:
             f"sample_weight is NaN for label {labels.names[int(lost.argmax())]!r} in rows in which it is known: "
             "weights must be finite there. Give 0 to leave a label out."
         )
-    return w
+    return without_unit(w)
 
 
 def _numbers(sample_weight: Any) -> Array:

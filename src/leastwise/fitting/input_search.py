@@ -3,7 +3,7 @@ r"""The choice of inputs and kernel, by held-out scores on few rows first, and o
 Candidates are all scales with all kernels. Each is searched on about 300 rows, where a decomposition takes
 milliseconds, unless its first point is clearly worse than another candidate; the best ones of each kernel are
 compared again on about 1,000 rows. The search for alpha on all rows, in
-:mod:`leastwise.estimators.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
+:mod:`leastwise.fitting.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
 same for all candidates.
 
 With every row a centre, the cost of a fit grows with the cube of the rows. How many centres a fit needs depends on
@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
-from leastwise.estimators.planning import MOST_DIFFERENCES, draft_plan
-from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
-from leastwise.estimators.solving import make_problem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.objective import ClassObjective
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
+from leastwise.fitting.planning import MOST_DIFFERENCES, draft_plan
+from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem, for_all_rows, run_search
+from leastwise.fitting.spec import Spec
+from leastwise.model_selection.grids import Grid
+from leastwise.model_selection.objective import ClassObjective, clearly_less
 from leastwise.model_selection.search import Search, natural_length
-from leastwise.model_selection.steps import Grid
 from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
@@ -47,8 +47,6 @@ FIRST_ROWS = 300
 SECOND_ROWS = 1000
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
-#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
-LOGISTIC_ALPHA = 0.03
 #: With no more rows than this, every row is a centre.
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.
@@ -80,9 +78,13 @@ class InputCandidate:
         """Scale and kernel for ``cv_results_``."""
         return {"scale": str(self.scale).lower(), "kernel": self.kernel}
 
-    def apply(self, problem: RidgeProblem) -> RidgeProblem:
-        """The problem with these inputs and this kernel."""
-        data = problem.data.with_inputs(self.inputs, self.function)
+    def apply(self, problem: RidgeProblem, scaled: dict[int, Dataset] | None = None) -> RidgeProblem:
+        """The problem with these inputs and this kernel; ``scaled`` keeps scaled data for other kernels."""
+        known = {} if scaled is None else scaled
+        if id(self.inputs) in known:
+            data = known[id(self.inputs)].with_inputs(Inputs(), self.function)
+        else:
+            data = known[id(self.inputs)] = problem.data.with_inputs(self.inputs, self.function)
         settings = replace(problem.settings, kernel=data.kernel, inputs=self.inputs, note=f", {self.name}")
         return replace(problem, data=data, settings=settings)
 
@@ -90,7 +92,7 @@ class InputCandidate:
 Result = tuple[InputCandidate, Candidate]
 
 
-def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
+def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
     """Scale the inputs and choose the kernel: the spec, data and settings that the fit goes on with."""
     if isinstance(data.kernel, Precomputed | CallableKernel):
         return spec, data, settings
@@ -98,7 +100,7 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     best, start, seen, names = candidates[0], None, list[dict](), dict[str, str]()
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    if spec.cv is not None and (len(candidates) > 1 or (automatic and spec.metric is not None)):
+    if spec.cv is not None and (len(candidates) > 1 or automatic):
         best, found, seen = _compare(make_problem(spec, data, settings), candidates)
         start, names = found if automatic else None, best.names
     elif best.inputs.identity and best.function == data.kernel:
@@ -108,7 +110,8 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
-    settings = replace(settings, seen=tuple(seen), chosen=names)
+    of_all = best.weighted and len(data.rows) <= rungs(spec.search_rows, len(data.rows))[1]
+    settings = replace(settings, seen=tuple(seen), chosen=names, weights_of_all=of_all)
     spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
     return spec, data, settings
 
@@ -146,24 +149,24 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     part = problem.take(first_rows)
     results, seen, ends = list[Result](), list[dict](), dict[str, Candidate]()
     linear: dict[str | None, dict] = {}  # a linear function is the same with all kernels
+    scaled: dict[int, Dataset] = {}
     for candidate in candidates:
-        first = candidate.apply(part).simplified()
+        first = candidate.apply(part, scaled).simplified()
         grids = first.grids.for_share(len(first) / n)
         unit = grids.sigmas.values[0]
         if grids.sigmas.ratio and candidate.kernel in ends:  # what suits a kernel hardly depends on the scale
             end = ends[candidate.kernel]
             first = replace(first, settings=replace(first.settings, start=replace(end, sigma=end.sigma * unit)))
-        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}))
+        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}), walks=True)
         start, alphas = first.settings.start, _every_other(grids.alphas)
         found = None if start is None else search.refine(start, alphas)
-        if found is None or not _hopeless(first, found, max(results, key=lambda result: result[1].score)[1]):
+        if found is None or not _hopeless(first, found, _best(results)[1]):
             found = run_search(spec, search, _coarse(grids.sigmas), alphas, grids.sharings, found)
         ends.setdefault(candidate.kernel, replace(found, sigma=found.sigma / unit, F=np.empty(0)))
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
     with threads_for(len(part)):
-        results += _weighted(part, results)
-    results.sort(key=lambda result: -result[1].score)  # stable: the first candidate wins ties
+        results += _weighted(part, results, scaled)
     share, second = len(part) / n, problem.take(second_rows)
     if len(results) > 1 and len(second) > MORE_ROWS * len(part):
         finals = []
@@ -174,10 +177,10 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
             grids = last.grids.for_share(len(last) / n)
             finals.append((candidate, search.settle(start, grids.alphas, grids.sharings)))
             seen += _named(candidate, search.seen, len(last) / n)
-        results, share = sorted(finals, key=lambda result: -result[1].score), len(second) / n
-        best, found = _relearned(second, *results[0])
+        share = len(second) / n
+        best, found = _relearned(second, *_best(finals))
     else:  # alpha is not refined yet
-        best, found = _relearned(part, *results[0])
+        best, found = _relearned(part, *_best(results))
         found = replace(found, F=np.empty(0))
     spec.report(f"chosen: kernel {best.name}")
     if spec.logistic:  # scores of another model
@@ -186,20 +189,28 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
 
 
+def _best(results: list[Result]) -> Result:
+    """The result with the best score; the first of those that are equal up to rounding."""
+    best = results[0]
+    for result in results[1:]:
+        best = result if result[1].clearly_better(best[1]) else best
+    return best
+
+
 def _finalists(results: list[Result]) -> list[Result]:
     """The best candidate of each kernel: which kernel is best changes with the number of rows more than the scale."""
-    if results[0][1].score == np.inf:
-        return results[:1]
-    kernels = [candidate.kernel for candidate, _ in results]
-    return [result for k, result in enumerate(results) if kernels[k] not in kernels[:k]]
+    best = _best(results)
+    if best[1].score == np.inf:
+        return [best]
+    kernels = dict.fromkeys(candidate.kernel for candidate, _ in results)
+    return [_best([result for result in results if result[0].kernel == kernel]) for kernel in kernels]
 
 
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    more = objective.row_losses(rows, HeldOut(found.F)) - objective.row_losses(rows, HeldOut(best.F))
-    mean = float(np.average(more, weights=rows.w))
-    return mean > float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
+    losses, others = (objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (best, found))
+    return clearly_less(losses, others, rows.w, rows.size)
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:
@@ -217,7 +228,7 @@ def _squared(problem: RidgeProblem) -> RidgeProblem:
     return replace(problem, spec=spec, settings=settings)
 
 
-def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
+def _weighted(part: RidgeProblem, results: list[Result], scaled: dict[int, Dataset]) -> list[Result]:
     """The best candidate of a Gaussian kernel with feature weights, if these help on rows they have not seen.
 
     Its score is that without weights plus what they gain in cross-fitting.
@@ -226,7 +237,7 @@ def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
     if spec.metric is None or spec.cv is None:
         return []
     for candidate, found in sorted(results, key=lambda result: -result[1].score):
-        problem = candidate.apply(part).simplified()
+        problem = candidate.apply(part, scaled).simplified()
         if (spec.metric == "auto" and not candidate.kernel.startswith("rbf")) or found.weight == np.inf:
             continue
         if not can_learn(problem):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.estimators import configuring
-from leastwise.estimators.configuring import effective_dimension
-from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import make_problem
+from leastwise.fitting import input_search
+from leastwise.fitting.direct import make_problem
+from leastwise.fitting.fit import prepare
+from leastwise.fitting.input_search import effective_dimension
 from leastwise.solvers.evaluator import Candidate
 
 N = 700
@@ -17,7 +17,7 @@ N = 700
 def small(monkeypatch):
     """The rule for tables of a few hundred rows."""
     for name, value in {"FEW_ROWS": 400, "PILOT_ROWS": 300, "LEAST_CENTERS": 100}.items():
-        monkeypatch.setattr(configuring, name, value)
+        monkeypatch.setattr(input_search, name, value)
 
 
 def smooth(n=N, seed=0):
@@ -28,7 +28,7 @@ def smooth(n=N, seed=0):
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_the_effective_dimension_is_that_of_all_rows(share, monkeypatch):
-    monkeypatch.setattr(configuring, "PILOT_ROWS", int(share * N))
+    monkeypatch.setattr(input_search, "PILOT_ROWS", int(share * N))
     X, v = smooth()
     model = LSPC(kernel="rbf", scale=None)
     spec = model._spec()

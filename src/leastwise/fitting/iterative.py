@@ -14,16 +14,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.calibration.calibrators import fit_calibrator
-from leastwise.estimators.ridge_problem import choose
-from leastwise.estimators.solving import Fitted, fit_direct, label_attributes, make_problem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.direct import Fitted, fit_direct, label_attributes, make_problem
+from leastwise.fitting.ridge_problem import choose
+from leastwise.fitting.spec import Spec
 from leastwise.linalg.krylov import Krylov
 from leastwise.model_selection.folds import held_out_tenth, input_hashes
+from leastwise.model_selection.grids import Grid
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import SearchResult
 from leastwise.model_selection.splitters import grouped_folds
-from leastwise.model_selection.steps import Grid
 from leastwise.problem.basis import Basis, evaluate
 from leastwise.problem.kernels import Linear, Sum
 from leastwise.solvers.evaluator import Candidate, Rows, Settings

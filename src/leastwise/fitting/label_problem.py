@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.estimators.checks import label_penalties
-from leastwise.estimators.ridge_problem import RidgeProblem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.checks import label_penalties
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.ridge_problem import RidgeProblem
+from leastwise.fitting.spec import Spec
 from leastwise.model_selection.folds import LEAST_GROUPS, content_hashes, input_hashes
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.model_selection.label_objective import LabelObjective
 from leastwise.model_selection.search import Search
 from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
-from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES, Alike, Covariance, Differences, Relation, own_part
 from leastwise.problem.similarity_checks import check_label_similarity
 from leastwise.solvers.evaluator import Candidate
@@ -110,10 +110,15 @@ class LabelProblem(RidgeProblem):
 
     # -------------------------------------------------------------- evaluators
 
+    @property
+    def refits(self) -> bool:
+        """True if held-out scores have no closed form."""
+        return self.classes is None and not self.label_rows.complete
+
     def evaluator(self) -> Any:
         """Held-out scores in closed form, or by refits if some labels are unknown."""
         rows, settings, relation = self.label_rows, self.settings, self.coupling
-        if self.classes is not None or rows.complete:
+        if not self.refits:
             found = LabelEvaluator(rows, self.basis, settings, relation, self.families)
             found.note = "" if self.classes is None else ", first look"
             return found

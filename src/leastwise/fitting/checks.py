@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.label_thresholds import THRESHOLD_RULES
-from leastwise.model_selection.steps import Grid, SharingGrid
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
 from leastwise.problem.similarity_checks import real_numbers
 from leastwise.problem.tasks import Tasks
 from leastwise.solvers.work import search_bytes
-from leastwise.utils.arrays import largest, numpy_dtype
+from leastwise.utils.arrays import largest, numpy_dtype, text_objects
 from leastwise.utils.resources import available_memory, human
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ def check_search_rows(value: Any) -> None:
 
 def check_groups(groups: Any, n: int) -> Array:
     """One label for every row, without missing ones, as integer codes."""
-    groups = np.asarray(groups)
+    groups = np.asarray(text_objects(groups))
     if groups.shape != (n,):
         raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
     labels = [str(g) if isinstance(g, str) else g for g in groups.tolist()]
@@ -111,22 +111,6 @@ def check_square(X: Any, name: str) -> None:
     if X.shape[0] != X.shape[1]:
         raise ValueError(f"kernel='precomputed' needs a square matrix for training; {name} got shape {X.shape}.")
     check_symmetric(X, "The training matrix of kernel='precomputed'")
-
-
-def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) -> None:
-    """Raise MemoryError if a fit would not fit in memory; the message has the number of centres that would fit.
-
-    ``blocks`` is the number of classes if each has its own centres, which are then counted by class.
-    """
-    need, have = arrays * n * b * itemsize, available_memory()
-    if need <= have:
-        return
-    fits = int(have // (arrays * n * itemsize * blocks))
-    hint = f" n_centers={fits} would fit." if fits > 0 else ""
-    raise MemoryError(
-        f"{n} rows with {b} basis functions need about {human(need)} for the kernel matrix and its factors; "
-        f"{human(have)} are available.{hint} (leastwise.set_memory_limit or LEASTWISE_MEMORY changes the limit.)"
-    )
 
 
 # --------------------------------------------------------------------- tasks

@@ -18,13 +18,13 @@ from typing import Any, Self
 import numpy as np
 
 from leastwise.calibration.calibrators import ClipNormalise, Signed, fit_label_calibrator
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.spec import Spec
 from leastwise.linalg.logistic import Stop
 from leastwise.model_selection.folds import search_sample
+from leastwise.model_selection.grids import Grid, SharingGrid, best_of
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import Search, SearchResult
-from leastwise.model_selection.steps import Grid, SharingGrid, best_of
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Linear, Precomputed, Sum
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
@@ -33,6 +33,10 @@ from leastwise.solvers.newton import RefitEvaluator, RefitOptions
 from leastwise.solvers.work import SEARCH_ROWS, rows_to_refine, rows_to_search
 
 Array = np.ndarray
+
+
+#: The ridge of a logistic loss relative to that of squares: its curvature p (1 - p) is below 1/4.
+LOGISTIC_ALPHA = 0.03
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,11 @@ class RidgeProblem:
         return self
 
     # -------------------------------------------------------------- evaluators
+
+    @property
+    def refits(self) -> bool:
+        """True if held-out scores have no closed form."""
+        return self.spec.logistic
 
     def evaluator(self) -> Any:
         """Held-out scores of these rows at any sigma, alpha and sharing."""

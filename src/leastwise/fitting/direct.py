@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators.label_problem import LabelProblem, relation_of
-from leastwise.estimators.ridge_problem import RidgeProblem, choose
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.task_problem import TaskProblem, coupling_of, shared_coupling
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.feature_weights import cross_fitted
+from leastwise.fitting.label_problem import LabelProblem, relation_of
+from leastwise.fitting.ridge_problem import RidgeProblem, choose
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.task_problem import TaskProblem, coupling_of, shared_coupling
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import SearchResult
 from leastwise.problem.basis import Basis
@@ -42,6 +43,7 @@ from leastwise.solvers.solve_tasks import (
     stream_tasks,
 )
 from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
+from leastwise.utils.arrays import in_precision
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -82,6 +84,13 @@ class Fitted:
         """The chosen point."""
         return self.choice.outcome
 
+    def in_precision(self, dtype: Any) -> Fitted:
+        """The same with scores, calibrator and intercepts of this type; coefficients keep their digits."""
+        best, found = self.outcome, self.solution
+        best = replace(best, F=best.F.astype(dtype), calibrator=in_precision(best.calibrator, dtype))
+        found = replace(found, intercept=found.intercept.astype(dtype))
+        return replace(self, choice=replace(self.choice, outcome=best), solution=found)
+
 
 # ------------------------------------------------------------------------ direct
 
@@ -98,7 +107,8 @@ def make_problem(spec: Spec, data: Dataset, settings: Settings) -> RidgeProblem:
 
 def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dict] = ()) -> Fitted:
     """Choose, solve by a factorisation, and prune; ``seen`` are points of an earlier search."""
-    choice, solution = choose(make_problem(spec, data, settings)), None
+    problem, solution = make_problem(spec, data, settings), None
+    choice = cross_fitted(problem, choose(problem))
     if spec.many_tasks:
         choice, solution = _with_scores_of_all(spec, data, settings, choice)
     choice = replace(choice, seen=[*seen, *choice.seen])
@@ -281,7 +291,8 @@ def heaviest(size: Array, count: int, task: Array | None) -> Array:
 
 def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
-    choice = choose(make_problem(spec, data, settings))
+    problem = make_problem(spec, data, settings)
+    choice = cross_fitted(problem, choose(problem))
     point = choice.outcome
     refits = choice.evaluator.with_sharing(point.sharing)
     solution, n_iter = _solve_logistic(spec, refits, point)

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.estimators.checks import check_range
-from leastwise.estimators.configuring import configure
-from leastwise.estimators.label_problem import LabelProblem
-from leastwise.estimators.planning import refuse_large_stream
-from leastwise.estimators.ridge_problem import RidgeProblem, choose, scaled_alphas
-from leastwise.estimators.solving import Fitted, label_attributes, make_problem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset, arrange
+from leastwise.fitting.checks import check_range
+from leastwise.fitting.dataset import Dataset, arrange
+from leastwise.fitting.direct import Fitted, label_attributes, make_problem
+from leastwise.fitting.input_search import choose_inputs
+from leastwise.fitting.label_problem import LabelProblem
+from leastwise.fitting.planning import refuse_large_stream
+from leastwise.fitting.ridge_problem import RidgeProblem, choose, scaled_alphas
+from leastwise.fitting.spec import Spec
 from leastwise.linalg.moments import Moments, Whitening
 from leastwise.model_selection.folds import content_hashes
 from leastwise.model_selection.search import Search, SearchResult
@@ -274,7 +274,7 @@ def begin_stream(
     data = replace(kept_rows(spec, kept, targets, kernel, None), categories=categories)
     settings = spec.settings(data.kernel, targets, data.rows)
     refuse_large_stream(spec, data, settings, spec.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
-    spec, data, settings = configure(spec, data, settings)
+    spec, data, settings = choose_inputs(spec, data, settings)
     begun = begin(spec, data, settings)
     spec.report(
         f"chosen on {len(data.rows)} rows: {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g}, alpha "

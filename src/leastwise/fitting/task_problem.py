@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.estimators.checks import check_search_memory, check_task_memory, task_penalties
-from leastwise.estimators.ridge_problem import RidgeProblem
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.checks import check_search_memory, check_task_memory, task_penalties
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.ridge_problem import RidgeProblem
+from leastwise.fitting.spec import Spec
 from leastwise.model_selection.folds import LEAST_TASKS, content_hashes, some_units, stratified_rows
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.model_selection.search import Search, SearchResult
-from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, Pairwise, Shared
 from leastwise.problem.kernels import Linear, Precomputed

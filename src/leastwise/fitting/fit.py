@@ -5,55 +5,36 @@ Every estimator passes its ``Spec``. Dask collections are fitted like streams, w
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from leastwise.estimators.configuring import configure
-from leastwise.estimators.iterating import fit_by_krylov, fit_by_sgd, fit_labels_by_cg
-from leastwise.estimators.planning import (
-    check_plannable,
-    check_size,
-    choose_solver,
-    draft_plan,
-    is_shape,
-    plan_of_shape,
-)
-from leastwise.estimators.solving import fit_direct, fit_logistic
-from leastwise.estimators.source_fitting import fit_dask
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.storing import store
-from leastwise.estimators.sums import fit_by_sums
-from leastwise.estimators.task_streaming import fit_dask_tasks
-from leastwise.estimators.validation import Dataset, computed, read_dataset
-from leastwise.problem.inputs import Inputs
+from leastwise.fitting.dataset import Dataset, read_dataset
+from leastwise.fitting.direct import fit_direct, fit_logistic
+from leastwise.fitting.input_search import choose_inputs
+from leastwise.fitting.iterative import fit_by_krylov, fit_by_sgd, fit_labels_by_cg
+from leastwise.fitting.planning import check_size, choose_solver
+from leastwise.fitting.sources import fit_dask
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.store import store
+from leastwise.fitting.sums import fit_by_sums
 from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.solvers import costs
-from leastwise.solvers.choose import SOLVERS, Solver, register_solver, timed
+from leastwise.solvers.choose import SOLVERS, Solver, register_solver
 from leastwise.solvers.evaluator import Settings
 from leastwise.solvers.moments import SAMPLE_ROWS
-from leastwise.solvers.plan import Plan
 from leastwise.solvers.work import STAND_IN, folds_to_hold_out
 from leastwise.utils.arrays import is_dask
 from leastwise.utils.resources import threads_for
 
-if TYPE_CHECKING:
-    from leastwise.estimators.base import KernelEstimator
-
 
 def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any = None) -> Any:
     """Fit a model to rows."""
-    if is_dask(X) and not spec.logistic:
-        if spec.many_tasks:
-            return fit_dask_tasks(model, spec, X, y, sample_weight, groups, tasks)
-        return fit_dask(model, X, y, sample_weight, groups)
+    if is_dask(X) and not spec.logistic:  # least squares need only sums over the rows, which stay where they are
+        return fit_dask(model, spec, X, y, sample_weight, groups, tasks)
     data, settings = prepare(model, spec, X, y, sample_weight, groups, tasks)
     check_size(spec, data, settings)
     # Tasks with few basis functions are eliminated one by one.
     with threads_for(0 if spec.many_tasks and spec.few_functions(data.kernel) else len(data.rows)):
-        spec, data, settings = configure(spec, data, settings)
-        if spec.logistic:
-            return store(model, spec, data, fit_logistic(spec, data, settings))
+        spec, data, settings = choose_inputs(spec, data, settings)
         solver = SOLVERS[choose_solver(spec, data, settings)]
         data = data if solver.device_rows else data.to_numpy()
         return store(model, spec, data, solver.fit(spec, data, settings))
@@ -65,86 +46,6 @@ def prepare(
     """Checked parameters, validated rows, and the settings that do not change during a search."""
     data = read_dataset(spec, model, X, y, sample_weight, groups, spec.check(), tasks)
     return data, spec.settings(data.kernel, data.targets, data.rows)
-
-
-# -------------------------------------------------------------------------- plan
-
-
-def plan(
-    self: KernelEstimator,
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    *,
-    n_outputs: int | None = None,
-) -> Plan:
-    """Solver, operations, memory and time that ``fit`` would need. Nothing is fitted or changed.
-
-    Parameters
-    ----------
-    %(X)s
-        %(shape_instead)s
-    %(y.any)s
-    %(sample_weight)s
-    %(groups)s
-    %(n_outputs)s
-
-    Returns
-    -------
-    Plan
-        ``print(plan)`` shows it as a table.
-    """
-    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
-    return _plan(self, X, given, n_outputs, 1)
-
-
-def task_plan(
-    self: KernelEstimator,
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    tasks: Any = None,
-    *,
-    n_outputs: int | None = None,
-    n_tasks: int = 10,
-) -> Plan:
-    """Solver, operations, memory and time that ``fit`` would need. Nothing is fitted or changed.
-
-    Parameters
-    ----------
-    %(X.task)s
-        %(shape_instead)s
-    %(y.any)s
-    %(sample_weight)s
-    %(groups)s
-    %(tasks)s
-    %(n_outputs)s
-    n_tasks : int, default=10
-        If X is a shape: the number of tasks.
-
-    Returns
-    -------
-    Plan
-        ``print(plan)`` shows it as a table.
-    """
-    given = {"y": y, "sample_weight": sample_weight, "groups": groups, "tasks": tasks}
-    return _plan(self, X, given, n_outputs, int(n_tasks))
-
-
-def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_tasks: int) -> Plan:
-    spec = model._spec()
-    if is_shape(X):
-        return plan_of_shape(spec, X, n_outputs, n_tasks, given)
-    check_plannable(spec, X)
-    # A random generator must not be advanced, and validation writes the columns to the model.
-    spec = replace(spec, random_state=copy.deepcopy(spec.random_state), cv=copy.deepcopy(spec.cv))
-    data, settings = prepare(copy.copy(model), spec, X, **given)
-    if computed(data.kernel):
-        inputs = Inputs.fit(None, data.rows.X, data.rows.w, data.category_columns)
-        data = data if inputs.identity else data.with_inputs(inputs, data.kernel)  # with the columns of categories
-    return timed(draft_plan(spec, data, settings))
 
 
 # -------------------------------------------------------- the built-in solvers
@@ -233,6 +134,7 @@ for _solver in (
         by_blocks=True,
         device_rows=True,
         gives_up=_own_functions,
+        inexact=lambda f: f.b / f.n,
     ),
     Solver(
         "krylov",
@@ -243,6 +145,7 @@ for _solver in (
         by_blocks=True,
         iterative=True,
         gives_up=lambda f: "leave-one-out scores (a tenth of the rows is held out instead), and influence()",
+        inexact=lambda f: 1.0,
     ),
     Solver(
         "sgd",
@@ -252,6 +155,7 @@ for _solver in (
         _rows,
         by_blocks=True,
         gives_up=lambda f: "the exact solution, and leave-one-out scores (a tenth of the rows is held out instead)",
+        inexact=lambda f: 1.0,
     ),
     Solver(
         "cg",
@@ -262,6 +166,9 @@ for _solver in (
         by_blocks=True,
         iterative=True,
         gives_up=_each_label_row_in_turn,
+        inexact=lambda f: 1.0,
     ),
+    Solver("newton", ("logistic", "task logistic"), fit_logistic, costs.logistic),
+    Solver("lbfgs", ("logistic", "task logistic"), fit_logistic, costs.logistic),
 ):
     register_solver(_solver)

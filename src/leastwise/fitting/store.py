@@ -24,12 +24,12 @@ from leastwise.calibration.extrapolation import (
     heldout_distances,
 )
 from leastwise.calibration.label_thresholds import choose_thresholds
-from leastwise.estimators.checks import check_threshold
-from leastwise.estimators.intervals import FEW_TASKS, heldout_residuals
-from leastwise.estimators.predicting import raw_scores
-from leastwise.estimators.solving import Fitted
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.checks import check_threshold
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.direct import Fitted
+from leastwise.fitting.new_rows import raw_scores
+from leastwise.fitting.residuals import FEW_TASKS, heldout_residuals
+from leastwise.fitting.spec import Spec
 from leastwise.model_selection.folds import distinct_sample, hashed_folds
 from leastwise.model_selection.label_objective import threshold_metric
 from leastwise.model_selection.search import table
@@ -41,6 +41,7 @@ from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_influence import LabelTrainingRecord
 from leastwise.solvers.newton import Softmax
 from leastwise.solvers.solve_tasks import TaskSolution, unseen_task_scores
+from leastwise.utils.arrays import in_precision
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -52,7 +53,9 @@ CALIBRATION_FOLDS = 8
 def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
     """Store the model, its calibration, and the held-out rows."""
     vars(model).update(fitted.attributes)
-    outcome, fitted = fitted.outcome, _with_all_points(fitted)
+    widened = data.precision not in (None, data.rows.X.dtype)
+    fitted = _with_all_points(fitted.in_precision(data.precision) if widened else fitted)
+    outcome = fitted.outcome
     inputs = fitted.settings.inputs
     model.inputs_, model.scale_ = inputs, inputs.scale
     model.feature_weights_ = inputs.feature_weights(data.n_features)
@@ -68,9 +71,11 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
         return model
     if search_calibration(spec.calibration) != spec.calibration:  # the search used another one
         calibrator = fit_calibrator(spec.calibration, data.rows.sample(outcome.F), signed=data.targets.signed)
-        outcome = replace(outcome, calibrator=calibrator)
+        outcome = replace(outcome, calibrator=in_precision(calibrator, outcome.F.dtype))
     elif spec.logistic:
-        outcome = replace(outcome, calibrator=Softmax(data.rows.class_shares(len(data.classes)).astype(data.X.dtype)))
+        outcome = replace(
+            outcome, calibrator=Softmax(data.rows.class_shares(len(data.classes)).astype(outcome.F.dtype))
+        )
     _store_coefficients(model, spec, data, fitted, outcome)
     model.classes_, model.calibrator_ = data.classes, outcome.calibrator
     model.class_prior_ = data.rows.class_shares(len(data.classes))
@@ -268,6 +273,7 @@ def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, evaluator: Any, be
         return None
     alpha, signed = best.alpha * len(data.rows) / len(evaluator.rows), data.targets.signed
     F = unseen_task_scores(evaluator, best.sigma, alpha, solution.jitter if solution.lifted else 0.0)
+    F = F.astype(best.F.dtype)
     if len(evaluator.rows) == len(data.rows):
         model.unseen_task_scores_ = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
         model.unseen_task_scores_[data.used] = F
@@ -275,7 +281,8 @@ def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, evaluator: Any, be
     sample = replace(evaluator.rows.sample(F), size=len(np.unique(evaluator.rows.task)))
     # The search used rows, not whole tasks held out: the tasks determine the sharpness, the rows the credibility.
     credibility = sample_credibility(spec.calibration, data.rows.sample(best.F), signed=signed)
-    return fit_calibrator(spec.calibration, sample, signed=signed, credibility=credibility)
+    calibrator = fit_calibrator(spec.calibration, sample, signed=signed, credibility=credibility)
+    return in_precision(calibrator, F.dtype)
 
 
 # ------------------------------------------------------------------------- values
@@ -307,6 +314,7 @@ def _store_labels(
     if spec.cv is not None:
         sample = rows.label_sample(outcome.F)
         calibrator = fit_label_calibrator(spec.calibration, sample, outcome.calibrator)
+        calibrator = in_precision(calibrator, outcome.F.dtype)
         outcome = replace(outcome, calibrator=calibrator)
     _store_coefficients(model, spec, data, fitted, outcome)
     model.label_index_, model.labels_ = labels, labels.named_array()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from leastwise.estimators.checks import check_groups, check_range, check_square, choose
-from leastwise.estimators.spec import Spec
+from leastwise.fitting.checks import check_groups, check_range, check_square, choose
+from leastwise.fitting.spec import Spec
 from leastwise.model_selection.folds import (
     distinct_rows,
     fold_ids,
@@ -30,19 +29,17 @@ from leastwise.problem.tasks import (
     as_table,
     column_position,
     encode_tasks,
-    factor_tasks,
     list_tasks,
     split_tasks,
     without_column,
 )
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.solvers.work import STAND_IN
+from leastwise.solvers.work import DOUBLE_ROWS, STAND_IN
 from leastwise.sources.blocks import Known
 from leastwise.sources.frames import category_columns, code_matrix, has_categories, learn_categories
-from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
+from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, text_objects, to_numpy
 from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
-from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
@@ -76,6 +73,8 @@ class Dataset:
         Number of columns of X.
     categories : list
         The known values of each column of X; None for a column of numbers.
+    precision : dtype or None
+        Type of the rows as they were given; X is in double precision if there are few of them.
     """
 
     rows: Rows
@@ -88,6 +87,7 @@ class Dataset:
     tasks: Tasks | None = None
     n_features: int = 0
     categories: Known = field(default_factory=list)
+    precision: Any = None
 
     @property
     def category_columns(self) -> list[int]:
@@ -122,30 +122,6 @@ class Dataset:
         return replace(self, rows=self.rows.to_numpy(), X=to_numpy(self.X))
 
 
-def all_or_nothing(fit: Callable) -> Callable:
-    """Decorate a fit: the model has all of its old state until the fit is complete, and then all of its new state.
-
-    The fit works on a draft, which has the parameters of the model and no fitted attributes. One assignment replaces
-    the old state by that of the draft: an error or a signal comes either before it or after it.
-    """
-
-    @wraps(fit)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        draft = object.__new__(type(self))
-        fitted = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        vars(draft).update({name: value for name, value in vars(self).items() if name not in fitted})
-        result = fit(draft, *args, **kwargs)
-        self.__dict__ = vars(draft)
-        return self if result is draft else result
-
-    return wrapped
-
-
-def row_index(X: Any) -> Any:
-    """The index of a pandas frame; None for other types."""
-    return X.index if hasattr(X, "iloc") else None
-
-
 # ------------------------------------------------------------------- training rows
 
 
@@ -156,6 +132,7 @@ def read_dataset(
     y, sample_weight, groups, tasks = (bring(a) for a in (y, sample_weight, groups, tasks))
     by_dtype = spec.categories is None or isinstance(spec.categories, str)
     stays = spec.device_rows and foreign(X) and by_dtype and not isinstance(kernel, Precomputed)
+    stays = stays and not (spec.every_row and X.shape[0] <= DOUBLE_ROWS)
     X = X if stays else bring(X)
     if isinstance(spec.targets, ValueTargets):
         spec.targets.check_raw(y)
@@ -168,7 +145,11 @@ def read_dataset(
         X, y, task, index = _read_tasks(spec, model, X, y, tasks, kernel, places)
     else:
         X, y = read_matrix(model, X, kernel, float_dtypes(X), y, learn=places, **targets.sklearn_checks)
-    X = DeviceRows(X) if stays else X
+    precision = X.dtype
+    if stays:
+        X, precision = DeviceRows(X), None
+    elif X.shape[0] <= DOUBLE_ROWS:
+        X = X.astype(float, copy=False)
     targets.check(y)
     if not spec.scales_inputs(kernel):
         check_range(X, kernel)
@@ -177,7 +158,7 @@ def read_dataset(
     W = targets.weights(sample_weight, y)
     count = observation_counts(sample_weight)
     data = arrange(spec, targets, X, y, W, groups, kernel, task=task, tasks=index, count=count)
-    return replace(data, categories=model.categories_)
+    return replace(data, categories=model.categories_, precision=precision)
 
 
 def _read_tasks(
@@ -191,7 +172,7 @@ def _read_tasks(
         X, column = split_tasks(whole, spec.task_column)
         places = without_column(places, column_position(as_table(whole), spec.task_column))
     X, y = read_matrix(model, X, kernel, dtypes, y, learn=places, whole=whole, **spec.targets.sklearn_checks)
-    codes, index = encode_tasks(_one_source(column, tasks, X.shape[0], spec.name, spec.task_column), X.shape[0])
+    codes, index = encode_tasks(task_ids(column, tasks, X.shape[0], spec.name, spec.task_column), X.shape[0])
     return X, y, codes, index
 
 
@@ -368,7 +349,7 @@ def read_matrix(
         Of scikit-learn, for y.
     """
     checks |= {**CHECKS, "dtype": dtypes, "ensure_all_finite": "allow-nan" if computed(kernel) else True}
-    alone = isinstance(y, str) and y == NO_TARGETS
+    alone, y = isinstance(y, str) and y == NO_TARGETS, text_objects(y)
     reset, known = learn is not None, vars(model).get("categories_")
     if learn:
         X = as_table(X)
@@ -393,78 +374,6 @@ def read_matrix(
     return found
 
 
-# ------------------------------------------------------------------ rows to predict
-
-
-def read_rows(model: Any, X: Any) -> Any:
-    """Validated rows to predict; arrays of other libraries are not converted."""
-    X = bring(X) if has_categories(vars(model).get("categories_")) else X
-    return scaled(model, read_matrix(model, X, model.kernel_, float_dtypes(X, model.intercept_.dtype)))
-
-
-def scaled(model: Any, X: Any) -> Any:
-    """Validated rows, transformed for the kernel of a model."""
-    return model.inputs_(X)
-
-
-def read_numpy_rows(model: Any, X: Any) -> Any:
-    """Rows without the task column, as a numpy array or sparse matrix in the precision of the model."""
-    return scaled(model, _read_split(model, bring(X), [model.intercept_.dtype])[0])
-
-
-def _read_split(model: Any, X: Any, dtypes: list) -> tuple[Any, Any]:
-    """Rows without the task column, and that column if there is one."""
-    task_column = getattr(model, "task_column", None)
-    if task_column is None:
-        return read_matrix(model, X, model.kernel_, dtypes), None
-    whole = as_table(bring(X))
-    validate_data(model, whole, reset=False, skip_check_array=True)  # report wrong columns first
-    X, column = split_tasks(whole, task_column)
-    return read_matrix(model, X, model.kernel_, [model.intercept_.dtype], whole=whole), column
-
-
-def read_tasks(model: Any, X: Any, tasks: Any) -> tuple[Any, Array, list]:
-    """Rows as an array, codes of their tasks (-1 for an unseen task), and the unseen ids."""
-    X = bring(X) if has_categories(vars(model).get("categories_")) else X
-    X, column = _read_split(model, X, float_dtypes(X, model.intercept_.dtype))
-    tasks, n = bring(tasks), X.shape[0]
-    if isinstance(tasks, tuple) and tasks in model.task_index_:  # an id, not a sequence of ids
-        tasks = [tasks] * n
-    names, index = factor_tasks(_one_source(column, tasks, n, type(model).__name__, model.task_column), n)
-    codes = model.task_index_.codes(names)
-    return scaled(model, X), codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]
-
-
-def task_codes(model: Any, X: Any, tasks: Any) -> Array:
-    """Codes of the tasks of some rows; -1 for an unseen task."""
-    return read_tasks(model, X, tasks)[1]
-
-
-def read_task_rows(model: Any, X: Any, tasks: Any) -> tuple[Any, Array]:
-    """Rows as an array, and codes of their tasks; -1 for an unseen task, which may be an error."""
-    X, task, unseen = read_tasks(model, X, tasks)
-    if unseen:
-        _check_unseen(model, unseen, int(np.sum(task < 0)))
-    return X, task
-
-
-def _check_unseen(model: Any, unseen: list, rows: int) -> None:
-    """Raise an error for unseen tasks, or warn if they look like known tasks of another type."""
-    names = ", ".join(map(repr, unseen[:5]))
-    if model.unknown_task == "error":
-        raise ValueError(
-            f"{rows} rows belong to tasks that were not in the training data, such as {names}. Known tasks are "
-            f"{model.tasks_.tolist()[:20]}. With unknown_task='shared' such rows are predicted by the shared part."
-        )
-    known = {str(name) for name in model.task_index_.ids}
-    alike = next((name for name in unseen if str(name) in known), None)
-    if alike is not None:
-        warn_user(
-            f"Task {alike!r} of type {type(alike).__name__} is unknown, but a known task of another type looks the "
-            "same: use ids of the same type as in training. These rows are predicted by the shared part."
-        )
-
-
 def check_no_column(X: Any, tasks: Any) -> None:
     """Raise an error for a single id that is the name of a column."""
     if isinstance(tasks, str) and tasks in list(getattr(X, "columns", [])):
@@ -474,7 +383,7 @@ def check_no_column(X: Any, tasks: Any) -> None:
         )
 
 
-def _one_source(column: Any, tasks: Any, n: int, name: str, task_column: Any) -> Any:
+def task_ids(column: Any, tasks: Any, n: int, name: str, task_column: Any) -> Any:
     """The ids of the tasks, from the column or the argument; both if they agree."""
     if column is None and tasks is None:
         raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.calibrators import CALIBRATIONS
-from leastwise.estimators.checks import (
+from leastwise.fitting.checks import (
     check_centers,
     check_count,
     check_levels,
@@ -21,11 +21,11 @@ from leastwise.estimators.checks import (
     choose,
     parse_grid,
 )
-from leastwise.linalg.logistic import SOLVERS as LOGISTIC_SOLVERS
+from leastwise.model_selection.grids import Grid, SharingGrid
 from leastwise.model_selection.label_objective import LabelObjective, resolve_label_scoring
 from leastwise.model_selection.objective import ClassObjective, ValueObjective, resolve_scoring, resolve_value_scoring
 from leastwise.model_selection.search import natural_height, natural_length
-from leastwise.model_selection.steps import Grid, SharingGrid, check_n_jobs
+from leastwise.model_selection.steps import check_n_jobs
 from leastwise.problem.basis import Basis, given_basis, make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.problem.inputs import SCALES
@@ -68,7 +68,7 @@ class Spec:
     auto_kernels : tuple of str
         Kernels that ``kernel="auto"`` chooses from.
     auto_centers : bool
-        True for ``n_centers="auto"``: all rows, until :mod:`leastwise.estimators.configuring` finds that fewer do.
+        True for ``n_centers="auto"``: all rows, until :mod:`leastwise.fitting.input_search` finds that fewer do.
 
     All others are parameters of the estimators.
     """
@@ -266,7 +266,7 @@ class Spec:
         choose("norm", self.norm, ["function", "coefficients"])
         choose("basis", self.basis, ["full", "class"])
         choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, LOGISTIC_SOLVERS if self.logistic else solver_names(self.family))
+        choose("solver", self.solver, solver_names(self.family))
         if check_count(self.iteration_limit, getattr(self, self.iteration_limit)) is None:
             raise ValueError(f"{self.iteration_limit}=None must be a whole number of 1 or more.")
         check_positive("tol", self.tol)

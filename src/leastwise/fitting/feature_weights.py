@@ -12,11 +12,13 @@ gradient is one matrix product for each output, ``(W X - X o W1) / sigma^2`` wit
 Weights that have seen the labels improve leave-one-out scores more than predictions. So they are evaluated by
 cross-fitting: for each of four folds, weights are learned without it, and its rows are predicted by the model of the
 other folds with these weights. They are kept if the mean loss falls by more than one standard error.
+
+For the same reason, the held-out scores of the final model, which calibrate it and choose alpha, are cross-fitted too
+(:func:`cross_fitted`): each row is left out of a model whose weights were learned without its fold.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,13 +27,14 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from leastwise.estimators.ridge_problem import RidgeProblem
+from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem
 from leastwise.model_selection.folds import input_hashes
-from leastwise.model_selection.search import natural_length
+from leastwise.model_selection.objective import clearly_less
+from leastwise.model_selection.search import SearchResult, natural_length
 from leastwise.model_selection.splitters import grouped_folds
 from leastwise.problem.kernels import RBF, Kernel, Laplace, Scaled, Sum
 from leastwise.solvers.evaluator import Candidate
-from leastwise.solvers.heldout import Folds, HeldOut
+from leastwise.solvers.heldout import HeldOut
 from leastwise.utils.hashing import pair_hashes, unit_hashes
 
 Array = np.ndarray
@@ -40,10 +43,12 @@ Array = np.ndarray
 ROUNDS = 2
 #: Folds of the comparison with no weights.
 FOLDS = 4
-#: Standard errors by which the mean loss has to fall.
-ERRORS = 1.0
 #: Factors on sigma and alpha that are compared.
 SIGMAS, ALPHAS = (0.7, 1.0), (1.0, 10.0)
+#: The alpha of the final model is raised by this factor as long as this helps,
+STEP = 3.0
+#: at most so many times.
+MOST_STEPS = 8
 #: Gradients of a function that interpolates the targets are noise: it has at least this ridge.
 LEAST_ALPHA = 1e-3
 #: With fewer rows than this nothing is learned,
@@ -107,55 +112,127 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
     if fold is None:
         return None
     whole = replace(problem, data=replace(problem.data, rows=replace(rows, fold=fold, by_observation=False)))
-    plain = _heldout(_evaluator(whole, found), found.sigma, [found.alpha])[0]
+    unweighted = _evaluator(whole, found)
     points = [(sigma, alpha) for sigma in SIGMAS for alpha in ALPHAS]
-    weighted = [np.empty_like(plain) for _ in points]
+    plain, *weighted = np.empty((1 + len(points), len(rows), problem.settings.n_outputs), dtype=rows.X.dtype)
     for k in range(int(fold.max()) + 1):
         out = np.flatnonzero(fold == k)
+        plain[out] = _heldout(unweighted, out, found.sigma, [found.alpha])[0]
         weights, ratio = learn_weights(problem.with_rows(rows.take(np.flatnonzero(fold != k), False)), found)
         X = (rows.X * weights).astype(rows.X.dtype)
         part = replace(whole, data=replace(whole.data, rows=replace(whole.rows, X=X)))
         alphas = [max(found.alpha, LEAST_ALPHA) * alpha for alpha in ALPHAS]
         evaluator = _evaluator(part, found)
-        evaluator.folds = Folds.only(out)
-        scores = [F for sigma in SIGMAS for F in _heldout(evaluator, found.sigma * ratio * sigma, alphas)]
+        scores = [F for sigma in SIGMAS for F in _heldout(evaluator, out, found.sigma * ratio * sigma, alphas)]
         for F, mine in zip(weighted, scores, strict=True):
-            F[out] = mine[out]
-    values = [objective(rows, HeldOut(F), None)[0] for F in weighted]
-    best = int(np.argmax(values))
-    less = objective.row_losses(rows, HeldOut(plain)) - objective.row_losses(rows, HeldOut(weighted[best]))
-    mean = float(np.average(less, weights=rows.w))
-    error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
-    if not mean > ERRORS * error:
+            F[out] = mine
+        if 0 < k < fold.max() and _hopeless(whole, found.calibrator, np.flatnonzero(fold <= k), plain, weighted):
+            return None
+    values, calibrators = zip(*(objective(rows, HeldOut(F), None) for F in (plain, *weighted)), strict=True)
+    best = int(np.argmax(values[1:]))
+    losses = objective.row_losses(rows, HeldOut(weighted[best]), calibrators[1 + best])
+    others = objective.row_losses(rows, HeldOut(plain), calibrators[0])
+    if not clearly_less(losses, others, rows.w, rows.size):
         return None
     weights, ratio = learn_weights(problem, found)
-    gain = values[best] - objective(rows, HeldOut(plain), None)[0]
     alpha = max(found.alpha, LEAST_ALPHA) * points[best][1]
-    return WeightedInputs(weights, gain, ratio * points[best][0], alpha)
+    return WeightedInputs(weights, values[1 + best] - values[0], ratio * points[best][0], alpha)
+
+
+def cross_fitted(problem: RidgeProblem, choice: SearchResult) -> SearchResult:
+    """The choice with held-out scores by weights that have not seen the row, and the alpha that suits these best.
+
+    Weights have seen the labels of all rows, so that leave-one-out scores are too good: with few rows and many
+    columns, the alpha that they choose is too small, and probabilities calibrated by them are too sharp. Here the
+    rows of each of four folds are held out, as ``cv`` says, with weights that were learned from the other folds;
+    without a closed form, the fold is held out as a whole. Nothing changes without weights, or if they were learned
+    from a sample, since they have not seen the other rows.
+
+    Parameters
+    ----------
+    problem : RidgeProblem
+        All rows, transformed by inputs with weights.
+    choice : SearchResult
+    """
+    found, fold = choice.outcome, _folds(problem) if problem.settings.weights_of_all else None
+    if fold is None:
+        return choice
+    heldout = _by_other_weights(replace(problem, coupling=choice.coupling), found, fold)
+
+    def at(alpha: float) -> Candidate:
+        F, dof = np.empty_like(found.F), 0.0
+        for k, scores in enumerate(heldout):
+            held, mine = scores(alpha), fold == k
+            F[mine], dof = held.F[mine], dof + held.dof * float(np.mean(mine))
+        return choice.evaluator.objective(found.sigma, alpha, HeldOut(F, dof=dof), found)
+
+    best = at(found.alpha)
+    for _ in range(MOST_STEPS if problem.grids.alphas.ratio else 0):
+        more = at(best.alpha * STEP)
+        if not more.better_than(best):
+            break
+        best = more
+    return replace(choice, outcome=best)
+
+
+def _by_other_weights(problem: RidgeProblem, found: Candidate, fold: Array) -> list[Callable[[float], HeldOut]]:
+    """For each fold a function from alpha to held-out scores, with weights from the rows of the other folds."""
+    known, settings = problem.settings.inputs.weights, problem.settings
+    assert known is not None
+    plain, functions = _reweighted(problem, 1 / np.where(known > 0, known, 1.0)), []
+    lengths = [natural_length(settings.kernel, each.rows) for each in (plain, problem)]
+    alpha = found.alpha / LOGISTIC_ALPHA if problem.spec.logistic else found.alpha  # weights are those of squares
+    start, learner = replace(found, sigma=found.sigma * lengths[0] / lengths[1], alpha=alpha), plain.simplified()
+    for k in range(int(fold.max()) + 1):
+        others = learner.with_rows(learner.rows.take(np.flatnonzero(fold != k), False))
+        weights, ratio = learn_weights(others, start)
+        evaluator = _evaluator(_reweighted(plain, weights), found)
+        if problem.refits:
+            evaluator = evaluator.holding_out(np.flatnonzero(fold == k))
+        functions.append(evaluator.heldout(start.sigma * ratio, 2))  # often only two alphas
+    return functions
+
+
+def _reweighted(problem: RidgeProblem, weights: Array) -> RidgeProblem:
+    """The same problem with all columns multiplied by weights, and the kernel fitted to them."""
+    rows = problem.rows
+    X = (rows.X * weights).astype(rows.X.dtype)
+    settings = replace(problem.settings, kernel=problem.settings.kernel.fitted(X, rows.w))
+    return replace(problem, data=replace(problem.data, rows=replace(rows, X=X)), settings=settings)
+
+
+def _hopeless(problem: RidgeProblem, calibrator: Any, done: Array, plain: Array, weighted: list[Array]) -> bool:
+    """True if the losses of the first folds, with one calibrator, are worse with weights by a standard error."""
+    rows, objective = problem.rows.part(done), problem.settings.objective
+    losses = [objective.row_losses(rows, HeldOut(F[done]), calibrator) for F in (plain, *weighted)]
+    best = min(losses[1:], key=lambda loss: float(np.average(loss, weights=rows.w)))
+    return clearly_less(losses[0], best, rows.w, rows.size)
 
 
 def _folds(problem: RidgeProblem) -> Array | None:
     """Four folds, classes and tasks in proportion; None if there are too few rows.
 
-    Groups, or the copies of a row, stay together. Folds depend on the content of the rows, not on their order, and
-    copies are like weights.
+    Groups, or the copies of a row, stay together. Folds depend on the content of the rows, not on their order or the
+    names of classes and tasks, and copies are like weights.
     """
     rows = problem.rows
     unit = np.unique(rows.copy if rows.group is None else rows.group, return_inverse=True)[1]
     count = int(unit.max()) + 1
     if count < 2 * FOLDS:
         return None
-    keys = input_hashes(rows)
-    keys = keys if rows.task is None else pair_hashes(keys, rows.task.astype(np.uint64))
+    keys, cell = input_hashes(rows), rows.y
+    if rows.task is not None:
+        keys = pair_hashes(keys, unit_hashes(keys, rows.task, "tasks")[rows.task])
+        cell = cell + rows.task * (rows.y.max() + 1)
     if rows.y.ndim == 2:
         return grouped_folds(FOLDS, rows.y, unit, keys)
-    cell, largest = (
-        rows.y if rows.task is None else rows.y + rows.task * (rows.y.max() + 1),
-        np.zeros(count, dtype=int),
-    )
+    largest = np.zeros(count, dtype=int)
     np.maximum.at(largest, unit, cell)
+    key = unit_hashes(keys, unit, "folds")
+    first = np.full(int(largest.max()) + 1, np.iinfo(key.dtype).max)
+    np.minimum.at(first, largest, key)
     fold = np.empty(count, dtype=int)
-    fold[np.lexsort((unit_hashes(keys, unit, "folds"), largest))] = np.arange(count) % FOLDS
+    fold[np.lexsort((key, first[largest]))] = np.arange(count) % FOLDS
     return fold[unit]
 
 
@@ -166,13 +243,14 @@ def _evaluator(problem: RidgeProblem, found: Candidate) -> Any:
         evaluator = evaluator.with_linear_weight(found.weight)
     if found.intercept_ratio is not None:
         evaluator = evaluator.with_intercept_ratio(found.intercept_ratio)
-    return copy.copy(evaluator)
+    return evaluator
 
 
-def _heldout(evaluator: Any, sigma: float, alphas: list[float]) -> list[Array]:
-    """Held-out scores of the folds at this sigma and these alphas."""
-    at = evaluator.heldout(sigma, len(alphas))
-    return [evaluator.without_rounding(at(alpha)).F for alpha in alphas]
+def _heldout(evaluator: Any, out: Array, sigma: float, alphas: list[float]) -> list[Array]:
+    """Scores of the rows ``out``, held out together, at this sigma and these alphas."""
+    part = evaluator.holding_out(out)
+    at = part.heldout(sigma, len(alphas))
+    return [part.without_rounding(at(alpha)).F[out] for alpha in alphas]
 
 
 #: Weights are the mean squared gradient to this power.

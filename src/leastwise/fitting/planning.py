@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.estimators.checks import check_label_memory, check_memory
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import Dataset
+from leastwise.fitting.checks import check_label_memory
+from leastwise.fitting.dataset import Dataset
+from leastwise.fitting.spec import Spec
 from leastwise.problem.kernels import CallableKernel, Kernel, Linear, Precomputed
 from leastwise.solvers.choose import Draft, draft, refuse_stream, timed
 from leastwise.solvers.costs import Facts, ProblemSize
 from leastwise.solvers.evaluator import Settings
+from leastwise.solvers.krylov import COARSE
 from leastwise.solvers.plan import Plan
-from leastwise.solvers.work import ARRAYS
 from leastwise.utils.arrays import is_dask
 
 Array = np.ndarray
@@ -34,11 +34,6 @@ def draft_plan(spec: Spec, data: Dataset, settings: Settings) -> Draft:
 def check_size(spec: Spec, data: Dataset, settings: Settings) -> None:
     """Raise an error, before any work, where a fit would not fit in memory."""
     rows, itemsize = data.rows, data.rows.X.dtype.itemsize
-    if spec.logistic:
-        b = _basis_functions(spec, size_of(data, settings))[0]
-        # The solver works in double precision whatever X has.
-        check_memory(len(rows), b, 8, ARRAYS[settings.norm] + settings.kernel.layers - 1)
-        return
     if spec.many_labels:
         labels = data.targets.labels
         check_label_memory(len(rows), labels.n_outputs, labels.n_labels, itemsize, spec.pair_table)
@@ -130,6 +125,7 @@ def facts(spec: Spec, kernel: Kernel, size: ProblemSize) -> Facts:
         "grows": alphas.ratio is not None,
         "chooses": spec.cv is not None,
         "classes": spec.targets.kind != "values",
+        "coarse": not spec.many_labels and spec.tol >= COARSE,
         "candidates": _candidates(spec, kernel, size, b),
         **{name: getattr(size, name) for name in ("tasks", "labels", "folds", "largest", "exact", "stored")},
     }

@@ -12,15 +12,16 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from leastwise.estimators.checks import check_groups, check_range
-from leastwise.estimators.spec import Spec
-from leastwise.estimators.storing import store
-from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
-from leastwise.estimators.validation import all_or_nothing, computed, read_matrix
+from leastwise.fitting.checks import check_groups, check_range
+from leastwise.fitting.dataset import computed, read_matrix
+from leastwise.fitting.spec import Spec
+from leastwise.fitting.store import store
+from leastwise.fitting.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
+from leastwise.fitting.task_streams import fit_task_source
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.kernels import Kernel
@@ -32,9 +33,7 @@ from leastwise.sources.bottom_k import BottomKSample, Kept
 from leastwise.sources.dask import DaskSource
 from leastwise.sources.frames import category_columns, has_categories, merged_categories
 from leastwise.sources.row_source import RowSource
-
-if TYPE_CHECKING:
-    from leastwise.estimators.base import KernelEstimator
+from leastwise.utils.atomic_fit import all_or_nothing
 
 Array = np.ndarray
 
@@ -42,20 +41,24 @@ Array = np.ndarray
 # --------------------------------------------------------------------------- fit
 
 
-def fit_dask(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
+def fit_dask(
+    model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None
+) -> Any:
     """Fit to Dask collections: only a sample and sums leave the workers."""
     if groups is not None:
+        instead = "" if spec.many_tasks else " Use fit_stream() with group= instead."
         raise ValueError(
-            "groups= is not supported for Dask collections, whose rows are held out one at a time. Use fit_stream() "
-            "with group= instead."
+            f"groups= is not supported for Dask collections, whose rows are held out one at a time.{instead}"
         )
+    if spec.many_tasks:
+        return fit_task_source(model, spec, DaskSource.with_targets(X, y, sample_weight, tasks))
     fit_source(model, lambda spec: DaskSource.with_targets(X, y, sample_weight), None, SAMPLE_ROWS)
     return model
 
 
 @all_or_nothing
 def fit_source(
-    model: KernelEstimator,
+    model: Any,
     open_source: Callable[[Spec], RowSource],
     classes: Any,
     keep_rows: int,
@@ -109,7 +112,7 @@ def sample_rows(spec: Spec, keep_rows: int) -> int:
 
 
 def store_conclusion(
-    model: KernelEstimator,
+    model: Any,
     spec: Spec,
     begun: StreamState,
     moments: Moments,

@@ -78,7 +78,7 @@ def test_columns_are_shown_before_the_search(made, tmp_path, monkeypatch):
     code, out, err = spoken("fit", made / "cases.csv", "--target", "finding", "-o", tmp_path / "m.lw")
     assert (code, out) == (130, "")
     assert "shade   number" in err
-    assert re.search(r"\nTraining data: 120 rows\nPlan: all rows are .* of memory\nleastwise: interrupted\n$", err)
+    assert re.search(r"\nTraining data: 120 rows\nPlan: all rows are .* of memory.*\nleastwise: interrupted\n$", err)
 
 
 def test_predictions_as_text_have_few_digits(made, tmp_path):

@@ -81,6 +81,7 @@ def test_labels_with_unknown_cells():
     found = model.baselines_
     assert found["linear"]["loss"] < found["constant"]["loss"]
     assert found["constant"]["loss"] == pytest.approx(np.log(2), rel=0.15)
+    assert found["loss"] == pytest.approx(model.heldout_["log_loss"])  # both count every known cell once
 
 
 def test_a_fit_that_is_no_better_says_so():

@@ -683,3 +683,38 @@ def test_ids_of_many_digits_stay_apart(form, gap):
     assert [None if v is None else int(v) for v in table["id"].tolist()] == ids
     assert len(set(task_ids(table, "id").tolist())) == 20 + gap
     assert len(set(group_numbers(table, "id").tolist())) == 20 + gap
+
+
+def test_searches_of_scikit_learn_score_a_table():
+    pd = pytest.importorskip("pandas")
+    from sklearn.model_selection import GridSearchCV, cross_val_score
+
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=120)
+    frame = pd.DataFrame({"size": size, "finding": np.where(size + 0.3 * rng.normal(size=120) > 0, "fault", "fine")})
+    model = TableModel("finding", kernel="rbf").fit(frame)
+    assert model.score(frame) == model.evaluate(frame)["accuracy"]
+    search = GridSearchCV(TableModel("finding"), {"kernel": ["rbf", "linear"]}, cv=3).fit(frame)
+    assert search.best_score_ > 0.8
+    numbers = frame.assign(finding=2 * size + rng.normal(size=120))
+    scores = cross_val_score(TableModel("finding", kernel="rbf"), numbers, cv=3)
+    assert 0.5 < scores.mean() < 1
+
+
+def test_the_plan_has_the_steps_of_the_table():
+    rng = np.random.default_rng(0)
+    table = {"size": rng.normal(size=300), "site": rng.choice(list("abc"), 300), "y": rng.choice(["u", "v"], 300)}
+    plan = TableModel("y").plan(table)
+    names = [step.what for step in plan.steps]
+    assert names[:3] == ["encode columns", "read", "choose inputs"]
+    assert names[-4:-1] == ["baselines", "column effects", "distributions of columns"]
+    assert plan.seconds == pytest.approx(sum(step.seconds for step in plan.steps[:-1]))
+    assert plan.peak_bytes >= max(step.peak_bytes for step in plan.steps[:-1])
+    tasks = TableModel("y", task="site").plan(table)
+    assert "calibration" in [step.what for step in tasks.steps]  # of tasks that training does not have
+    assert "choose inputs" in [step.what for step in TableModel("y", kernel="rbf").plan(table).steps]
+    many = {name: np.tile(column, 20) for name, column in table.items()}
+    small, large = (TableModel("y", n_centers=100).plan(data) for data in (table, many))
+    for what in ("encode columns", "read", "baselines", "distributions of columns"):
+        few, more = (next(step for step in plan.steps if step.what == what).flops for plan in (small, large))
+        assert more > 10 * few

@@ -5,6 +5,7 @@ import gzip
 import io
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from leastwise.sources.formats.cells import guess_decimal
 from leastwise.sources.formats.csv import records, sniff
-from leastwise.tables import Table, TableError, read_table, write_table
+from leastwise.tables import Table, TableEncoder, TableError, TableModel, columns, read_table, write_table
 
 #: Anything but characters that no file of text has.
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
@@ -337,15 +338,46 @@ def test_one_column(tmp_path):
 
 
 @pytest.mark.parametrize("cell", [[1], (1,), {"a": 1}, b"a", 1j, np.ones(2)])
-def test_cells_without_a_meaning_are_refused(cell):
-    with pytest.raises(TableError, match=f'column "b" contains values of type {type(cell).__name__}'):
-        Table.of({"a": ["x", "y"], "b": [None, cell]})
+def test_columns_of_values_without_a_meaning_are_not_used(cell):
+    table = Table.of({"size": np.arange(40.0) % 7, "b": [None, cell] * 20, "y": ["u", "v"] * 20})
+    note = f"values of type {type(cell).__name__}: convert them to numbers or text to use them"
+    encoder = TableEncoder().fit(table.without(["y"]))
+    assert [(column.kind, column.note) for column in encoder.columns_][1] == ("ignore", note)
+    assert encoder.transform(table).shape == (40, 1)
+    with pytest.raises(TableError, match=f"cannot be the target as it is .values of type {type(cell).__name__}"):
+        TableModel("b").fit(table)
 
 
-def test_columns_of_lists_are_refused(tmp_path):
+def test_columns_of_lists_in_frames_are_not_used():
     pa = pytest.importorskip("pyarrow")
-    with pytest.raises(TableError, match='column "b" contains values of type list'):
-        Table.of(pa.table({"a": [1], "b": [[1, 2]]}))
+    table = Table.of(pa.table({"a": [1], "b": [[1, 2]]}))
+    assert table.declared == {"b": "values of type ndarray"} or table.declared == {"b": "values of type list"}
+
+
+def test_durations_are_days():
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    frame = pd.DataFrame({"stay": pd.to_timedelta(["36h", None, "90s"])})
+    for data in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        np.testing.assert_allclose(Table.of(data)["stay"].astype(float), [1.5, np.nan, 90 / 86400])
+
+
+def test_text_is_read_once_and_rows_keep_what_was_read(monkeypatch):
+    read = []
+    reader, expected = columns.CELL_READERS["number"]
+    monkeypatch.setitem(columns.CELL_READERS, "number", (lambda text: read.append(text) or reader(text), expected))
+    table = Table.of({"a": np.array(["1", "2", "1", None], dtype=object), "b": np.array(list("xyxy"), dtype=object)})
+    values = columns.values_of(table, "a", "number")
+    np.testing.assert_array_equal(values, [1, 2, 1, np.nan])
+    assert sorted(read) == ["1", "2"]
+    some = table.take(np.array([1, 0]))
+    np.testing.assert_array_equal(columns.values_of(some, "a", "number"), [2, 1])
+    assert columns.values_of(table, "a", "number") is values
+    assert len(read) == 2
+    other = replace(table, columns={**table.columns, "a": table["a"][::-1]})
+    np.testing.assert_array_equal(columns.values_of(other, "a", "number"), [np.nan, 1, 2, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        values[0] = 5
+    assert columns.texts_of(some, "b") == ["y", "x"]
 
 
 # ------------------------------------------------------------- ARFF and libsvm

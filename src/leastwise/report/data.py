@@ -182,7 +182,7 @@ def _input_facts(model: Any, names: Sequence[str] | None) -> list[list[str]]:
     if weights is None:
         return facts
     largest = list(weights.items())[:MAX_WEIGHTS]
-    return [*facts, ["Largest feature weights", ", ".join(f"{clean(name)} {weight:.2f}" for name, weight in largest)]]
+    return [*facts, ["Largest feature weights", "; ".join(f"{clean(name)} {weight:.2f}" for name, weight in largest)]]
 
 
 def _held_out(cv: Any) -> str:

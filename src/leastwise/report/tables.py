@@ -178,11 +178,16 @@ def effects(model: Any) -> dict[str, Any] | None:
         [clean(name), plain(value), *([] if weights is None else [plain(weights.get(name, np.nan))])]
         for name, value in found["importance"].items()
     ]
+    values = {
+        of: [value for line in found["lines"] if line["of"] == of for value in line["value"]]
+        for of in {line["of"] for line in found["lines"]}
+    }
+    span = max((max(v) - min(v) for v in values.values()), default=0.0)
     shown = []
-    for line in found["lines"]:  # lines of one output have one scale
-        alike = [value for other in found["lines"] if other["of"] == line["of"] for value in other["value"]]
+    for line in found["lines"]:  # lines of one output have one scale, and those of all outputs the same range
+        middle = (max(values[line["of"]]) + min(values[line["of"]])) / 2
         names = {"column": clean(line["column"]), "of": clean(line["of"]) if line["of"] else ""}
-        shown.append({**line, **names, "ends": [plain(min(alike)), plain(max(alike))]})
+        shown.append({**line, **names, "ends": [plain(middle - span / 2), plain(middle + span / 2)]})
     return {"table": table("Columns", columns, lines, "columns"), "lines": shown}
 
 

@@ -139,7 +139,10 @@ def find_kind(table: Table, name: str) -> ColumnKind:
     column = table[name]
     if _INDEX_NAME.fullmatch(name):
         return ColumnKind("ignore", "the index of a pandas frame")
-    if table.declared.get(name) == "category":
+    declared = table.declared.get(name, "")
+    if declared and declared != "category":
+        return ColumnKind("ignore", f"{declared}: convert them to numbers or text to use them")
+    if declared:
         return ColumnKind("category") if any(t is not None for t in texts_of(table, name)) else _EMPTY
     if column.dtype.kind == "b":
         return ColumnKind("boolean")

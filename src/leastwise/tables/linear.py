@@ -79,6 +79,9 @@ def compare_baselines(found: Prepared, kind: str, heldout: Array, random_state: 
         )
         predicted = _linear(kind, X[train], y[train], w[train], X[test], classes)
         others["linear"][test] = _losses(kind, y[test], predicted, classes)
+    if kind == "labels":  # every known cell counts the same, as in the scores of the fit
+        own, *rest = (losses / (~np.isnan(y)).sum(axis=1).mean() for losses in (own, *others.values()))
+        others = dict(zip(others, rest, strict=True))
     result: dict[str, Any] = {"measure": "mse" if kind == "numbers" else "log_loss", "rows": len(rows)}
     result["loss"] = float(np.nanmean(own))
     for name, losses in others.items():
@@ -162,7 +165,7 @@ def _logistic(X: Any, y: Array, w: Array, new: Any, classes: Array) -> Array:
 
 
 def _losses(kind: str, y: Array, predicted: Array, classes: Array | None) -> Array:
-    """Squared error or log-loss of every row; of labels, the mean over the known ones."""
+    """Squared error or log-loss of every row; of labels, the sum over the known ones."""
     if kind == "numbers":
         return (y - predicted) ** 2
     if kind == "classes":
@@ -170,7 +173,7 @@ def _losses(kind: str, y: Array, predicted: Array, classes: Array | None) -> Arr
         return class_log_losses(predicted, np.searchsorted(classes, y))
     tiny = np.finfo(float).tiny
     loss = -np.log(np.maximum(np.where(y == 1, predicted, 1 - predicted), tiny))
-    return np.nanmean(np.where(np.isnan(y), np.nan, loss), axis=1)
+    return np.where(np.isnan(y), 0.0, loss).sum(axis=1)
 
 
 def _paired(difference: Array, unit: Array | None) -> tuple[float, float]:

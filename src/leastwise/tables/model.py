@@ -495,6 +495,17 @@ class TableModel(BaseEstimator):
         """
         return evaluate_model(self, self._read(table), strict, class_prior)
 
+    def score(self, table: Any, y: Any = None) -> float:
+        """The accuracy on a table that includes the target, or R2 for numbers; for searches of scikit-learn.
+
+        Parameters
+        ----------
+        table : Table, frame or mapping of columns
+        y : ignored
+        """
+        found = self.evaluate(table)
+        return float(found["r2" if self.kind_ == "numbers" else "accuracy"])
+
     def compare(self, other: TableModel, table: Any, strict: bool = False) -> dict[str, Any]:
         """Scores of this model and another one on a table that includes the target, and their paired differences.
 

@@ -41,7 +41,8 @@ class Table:
     unit : {"row", "line"}
         What ``lines`` counts.
     declared : dict of str to str
-        Column kinds that the file itself declares, such as the nominal attributes of an ARFF file.
+        "category" for columns that the file itself declares as such, as the nominal attributes of an ARFF file; for
+        columns that are not used, such as lists, what they contain.
     absent : float, optional
         The value of a column that is not in the file: 0 for libsvm.
     notes : tuple of str
@@ -143,7 +144,7 @@ class Table:
         if isinstance(data, Table):
             return data
         if isinstance(data, Mapping):
-            return Table({str(name): column_of(values, str(name)) for name, values in data.items()})
+            return _table_of(data, {})
         adapter = columns_of(data)
         if adapter is None and isinstance(data, str | PathLike):
             raise TableError(
@@ -155,14 +156,8 @@ class Table:
                 "columns, or the result of leastwise.tables.read_table."
             )
         schema = adapter.schema(data)
-        other = next((name for name, kind in schema.items() if kind.name == "other"), None)
-        if other is not None:
-            raise TableError(
-                f'column "{other}" contains values of type {schema[other].type}: remove it, or convert it to text.'
-            )
-        columns = {str(name): column_of(adapter.values(data, name), str(name)) for name in schema}
         declared = {str(name): "category" for name, kind in schema.items() if kind.name == "category"}
-        return Table(columns, declared=declared)
+        return _table_of({name: adapter.values(data, name) for name in schema}, declared)
 
     # ------------------------------------------------------------- messages
 
@@ -199,20 +194,41 @@ class Table:
 # --------------------------------------------------------------------- columns
 
 
+def _table_of(columns: Mapping[Any, Any], declared: dict[str, str]) -> Table:
+    """A table of columns; those of lists and other values without a meaning are text that is not used."""
+    made = {}
+    for key, values in columns.items():
+        name = str(key)
+        made[name], what = _column_or_text(values, name)
+        if what:
+            declared[name] = what
+    return Table(made, declared=declared)
+
+
 def column_of(values: Any, name: str = "") -> Array:
-    """A column: numbers, booleans and dates in their own type, everything else as text with None if missing."""
+    """A column: numbers, booleans and dates in their own type, durations as days, and all else as text or None."""
+    column, what = _column_or_text(values, name)
+    if what:
+        raise TableError(f'column "{name}" contains {what}: give numbers, text, or dates.')
+    return column
+
+
+def _column_or_text(values: Any, name: str) -> tuple[Array, str]:
+    """A column, and what it contains where that has no meaning as a column; "" where it has."""
     array = values if isinstance(values, np.ndarray) else _array(list(values))
     if array.ndim != 1:
         raise TableError(f'column "{name}" has shape {array.shape}: give one value for each row.')
     if array.dtype.kind in "iufbM":
-        return array
-    if array.dtype.kind in "cmV":
-        raise TableError(f'column "{name}" contains values of type {array.dtype}: give numbers, text, or dates.')
+        return array, ""
+    if array.dtype.kind == "m":  # a duration, in days
+        lengths = array.astype("timedelta64[us]")
+        return np.where(np.isnat(lengths), np.nan, lengths.astype("int64") / 86_400e6), ""
     cells = array.tolist()
-    wrong = next((type(v) for v in cells if isinstance(v, _UNSUPPORTED)), None)
-    if wrong is not None:
-        raise TableError(f'column "{name}" contains values of type {wrong.__name__}: give numbers, text, or dates.')
-    return _object_column(cells)
+    wrong = next((type(v).__name__ for v in cells if isinstance(v, _UNSUPPORTED)), "")
+    if array.dtype.kind in "cV" or wrong:
+        texts = object_column([None if _is_missing(v) else str(v) for v in cells])
+        return texts, f"values of type {wrong or array.dtype}"
+    return _object_column(cells), ""
 
 
 def _without_words(column: Array, folded: set[str], numbers: list[float]) -> Array:

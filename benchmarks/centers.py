@@ -59,7 +59,7 @@ class Case:
     @property
     def ways(self) -> list[str]:
         """Values of ``centers=`` that apply to this model."""
-        return [way for way in WAYS if way in self.model().CENTERS]
+        return [way for way in WAYS if way in self.model()._spec().center_rules]
 
 
 # ------------------------------------------------------------------------ data

@@ -187,8 +187,9 @@ def report(found: list[dict]) -> None:
 def lines_of(found: list[dict], kind: str) -> tuple[list[str], list[list]]:
     """Header and lines of the table of a promise: figure and cost for each way."""
     first, second, ways = next(rest for name, *rest in KINDS if name == kind)
-    header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", *(WAYS[way] for way in ways[1:])]
     known = [f for f in found if f["kind"] == kind]
+    ways = [way for way in ways if all(f"{way}kept" in f for f in known)]  # those that have been measured
+    header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", *(WAYS[way] for way in ways[1:])]
     known.sort(key=lambda f: (list(MODELS).index(f["model"]), SETTINGS.index(f["setting"]), f["rows"], f["level"]))
     about = ("model", "setting", "rows", "draws", "level")
     return header, [[*(f[key] for key in about), *(_shown(f, way, first, second) for way in ways)] for f in known]

@@ -18,7 +18,7 @@ from leastwise import (
     MultiTaskLSPC,
     MultiTaskLSSVC,
 )
-from leastwise.calibration.conformal import OUTSIDE, Evidence, class_levels, nonconformity
+from leastwise.calibration.conformal import OUTSIDE, Evidence, _by_fold, class_levels, nonconformity
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 
 X, Y = blobs(n=120, c=3, seed=4)
@@ -48,6 +48,14 @@ def by_definition(held, codes, P, coverage, method, allow_empty=False):
         if not any(row) and not allow_empty:
             row[int(np.argmax(p))] = True
     return np.array(rows)
+
+
+@pytest.mark.parametrize("fold", [[2, 0, 1, 3], [0, 0, 1, 1, 1], [1, 0, 2, 0, 1, 2], [0, 0, 0]])
+def test_sums_over_the_columns_of_folds(fold):
+    fold = np.array(fold)
+    A = RNG(0).normal(size=(3, len(fold)))
+    expected = np.stack([A[:, fold == k].sum(axis=1) for k in range(fold.max() + 1)], axis=1)
+    np.testing.assert_allclose(_by_fold(A, fold), expected)
 
 
 # ------------------------------------------------------------------ against the definition

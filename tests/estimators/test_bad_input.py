@@ -91,7 +91,7 @@ DATA = {
     "a quantity": ((X, X[:, 0]), {}, "Unknown label type"),
     "lengths": ((X, Y[:-1]), {}, "inconsistent numbers of samples"),
     "missing labels": ((X, np.where(Y == 0, np.nan, Y)), {}, "NaN"),
-    "text": ((np.full((40, 2), "a"), Y), {}, "could not convert string"),
+    "text": ((np.full((40, 2), "a"), Y), {}, "holds text, such as"),
     "three dimensions": ((np.zeros((40, 2, 2)), Y), {}, "dim 3"),
     "negative weights": ((X, Y), {"sample_weight": np.r_[-1.0, np.ones(39)]}, "1 negative values"),
     "weights of zero": ((X, Y), {"sample_weight": np.zeros(40)}, "sums to 0|non-zero"),

@@ -82,7 +82,7 @@ DATA = {
     "nan, sparse": ((sparse.csr_matrix(with_value(np.nan)), Y), {}, "contains NaN, and is sparse.*SimpleImputer"),
     "inf": ((with_value(np.inf), Y), {}, "infinity"),
     "huge": ((with_value(1e300), Y), {}, r"values up to 1e\+300, whose squares overflow.*StandardScaler"),
-    "huge float32": ((with_value(1e30).astype(np.float32), Y), {}, "overflow float32"),
+    "huge float32": ((with_value(1e30).astype(np.float32), Y), {}, "squared distances are 0"),
     "empty": ((np.empty((0, 2)), np.empty(0)), {}, "0 sample"),
     "no features": ((np.empty((40, 0)), Y), {}, "0 feature"),
     "one class": ((X, np.ones(40)), {}, "one class only"),
@@ -100,7 +100,7 @@ DATA = {
     "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal"),
     "groups missing": ((X, Y), {"groups": [None] + [1] * 20 + [2] * 19}, "missing labels"),
     "groups nan": ((X, Y), {"groups": np.r_[np.nan, np.ones(20), np.zeros(19)]}, "missing labels"),
-    "tiny values": ((X * 1e-170, Y), {}, "so close that their squared distances are 0"),
+    "tiny values": ((X * 1e-170, Y), {}, "their squared distances are 0"),
     "groups length": ((X, Y), {"groups": np.ones(3)}, r"groups has shape \(3,\)"),
     "one group": ((X, Y), {"groups": np.ones(40)}, "only one group"),
 }

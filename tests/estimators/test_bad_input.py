@@ -215,3 +215,30 @@ def test_weights_that_are_no_numbers_are_named():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     with pytest.raises(ValueError, match=r"sample_weight must hold a number of 0 or more for each row: .*'heavy'"):
         LSPC(1.0, 0.1).fit(X, y, sample_weight=["heavy"] * 20)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (
+            [0, "a"],
+            r"classes of different types, such as 0 \(int\) and 'a' \(str\): give text everywhere, or numbers",
+        ),
+        ([True, "a"], r"such as True \(bool\) and 'a' \(str\)"),
+        (["a", None], "10 of 20 classes are missing. Leave these rows out"),
+        ([1, None], "10 of 20 classes are missing"),
+    ],
+)
+def test_classes_of_different_types_are_named(classes, message):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(classes, dtype=object)[np.arange(20) % 2]
+    for model in (LSPC(1.0, 0.1), LSPC(1.0, 0.1, n_centers=5)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        LSPC(1.0, 0.1, n_centers=5).partial_fit(X, y)
+
+
+def test_text_of_numpy_is_text():
+    y = np.array(["a", np.str_("b")], dtype=object)[np.arange(20) % 2]
+    model = LSPC(1.0, 0.1).fit(np.random.default_rng(0).normal(size=(20, 2)), y)
+    assert model.classes_.tolist() == ["a", "b"]

@@ -82,7 +82,7 @@ DATA = {
     "nan, sparse": ((sparse.csr_matrix(with_value(np.nan)), Y), {}, "contains NaN, and is sparse.*SimpleImputer"),
     "inf": ((with_value(np.inf), Y), {}, "infinity"),
     "huge": ((with_value(1e300), Y), {}, r"values up to 1e\+300, whose squares overflow.*StandardScaler"),
-    "huge float32": ((with_value(1e30).astype(np.float32), Y), {}, "overflow float32"),
+    "huge float32": ((with_value(1e30).astype(np.float32), Y), {}, "squared distances are 0"),
     "empty": ((np.empty((0, 2)), np.empty(0)), {}, "0 sample"),
     "no features": ((np.empty((40, 0)), Y), {}, "0 feature"),
     "one class": ((X, np.ones(40)), {}, "one class only"),
@@ -91,7 +91,7 @@ DATA = {
     "a quantity": ((X, X[:, 0]), {}, "Unknown label type"),
     "lengths": ((X, Y[:-1]), {}, "inconsistent numbers of samples"),
     "missing labels": ((X, np.where(Y == 0, np.nan, Y)), {}, "NaN"),
-    "text": ((np.full((40, 2), "a"), Y), {}, "could not convert string"),
+    "text": ((np.full((40, 2), "a"), Y), {}, "holds text, such as"),
     "three dimensions": ((np.zeros((40, 2, 2)), Y), {}, "dim 3"),
     "negative weights": ((X, Y), {"sample_weight": np.r_[-1.0, np.ones(39)]}, "1 negative values"),
     "weights of zero": ((X, Y), {"sample_weight": np.zeros(40)}, "sums to 0|non-zero"),
@@ -100,7 +100,7 @@ DATA = {
     "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal"),
     "groups missing": ((X, Y), {"groups": [None] + [1] * 20 + [2] * 19}, "missing labels"),
     "groups nan": ((X, Y), {"groups": np.r_[np.nan, np.ones(20), np.zeros(19)]}, "missing labels"),
-    "tiny values": ((X * 1e-170, Y), {}, "so close that their squared distances are 0"),
+    "tiny values": ((X * 1e-170, Y), {}, "their squared distances are 0"),
     "groups length": ((X, Y), {"groups": np.ones(3)}, r"groups has shape \(3,\)"),
     "one group": ((X, Y), {"groups": np.ones(40)}, "only one group"),
 }
@@ -215,3 +215,30 @@ def test_weights_that_are_no_numbers_are_named():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     with pytest.raises(ValueError, match=r"sample_weight must hold a number of 0 or more for each row: .*'heavy'"):
         LSPC(1.0, 0.1).fit(X, y, sample_weight=["heavy"] * 20)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (
+            [0, "a"],
+            r"classes of different types, such as 0 \(int\) and 'a' \(str\): give text everywhere, or numbers",
+        ),
+        ([True, "a"], r"such as True \(bool\) and 'a' \(str\)"),
+        (["a", None], "10 of 20 classes are missing. Leave these rows out"),
+        ([1, None], "10 of 20 classes are missing"),
+    ],
+)
+def test_classes_of_different_types_are_named(classes, message):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(classes, dtype=object)[np.arange(20) % 2]
+    for model in (LSPC(1.0, 0.1), LSPC(1.0, 0.1, n_centers=5)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        LSPC(1.0, 0.1, n_centers=5).partial_fit(X, y)
+
+
+def test_text_of_numpy_is_text():
+    y = np.array(["a", np.str_("b")], dtype=object)[np.arange(20) % 2]
+    model = LSPC(1.0, 0.1).fit(np.random.default_rng(0).normal(size=(20, 2)), y)
+    assert model.classes_.tolist() == ["a", "b"]

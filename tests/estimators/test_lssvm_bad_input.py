@@ -212,7 +212,7 @@ DATA = {
     "nan in sparse X": ((sparse.csr_matrix(changed(X, np.nan)), None), "X contains NaN, and is sparse"),
     "inf in X": ((changed(X, np.inf), None), "X contains infinity"),
     "huge X": ((changed(X, 1e300), None), r"values up to 1e\+300, whose squares overflow.*StandardScaler"),
-    "text in X": ((np.full((N, 2), "a"), None), "could not convert string to float"),
+    "text in X": ((np.full((N, 2), "a"), None), "holds text, such as"),
     "one dimension": ((X[:, 0], None), "Expected 2D array"),
     "no rows": ((X[:0], slice(0, 0)), r"0 sample\(s\)"),
     "no columns": ((X[:, :0], None), r"0 feature\(s\)"),

@@ -304,7 +304,7 @@ ROWS = {
     "no columns": (X[:, :0], "Found array with 0 feature"),
     "one dimension": (X[:, 0], "Expected 2D array, got 1D array"),
     "three dimensions": (X[None], "Found array with dim 3"),
-    "text": (np.full((N, 2), "a"), "could not convert string"),
+    "text": (np.full((N, 2), "a"), "holds text, such as"),
     "complex": (X * (1 + 1j), "Complex data not supported"),
 }
 

@@ -344,7 +344,7 @@ COLUMNS = {
     "one column": (0, TABLE[:, 2:], r"1 feature\(s\).*minimum of 2.*one column is the task"),
     "one dimension": (0, T, "Expected 2D array, got 1D array instead"),
     "nan": (2, np.where(TABLE == 3, np.nan, TABLE), "Of 60 task ids 15 are missing.*give every row a task"),
-    "text elsewhere": (1, FRAME.assign(c="q").to_numpy(), "could not convert string"),
+    "text elsewhere": (1, FRAME.assign(c="q").to_numpy(), "holds text, such as"),
     "inf elsewhere": ("farm", FRAME.assign(c=np.inf), "X contains infinity"),
 }
 
@@ -362,7 +362,7 @@ def test_columns(make, case):
 @both
 def test_text_where_the_task_is_not(make):
     """The column is at another place than was said: text among the features, numbers of no task."""
-    with pytest.raises(ValueError, match="could not convert string"):
+    with pytest.raises(ValueError, match="holds text, such as"):
         make(task_column=0, categories=None).fit(FRAME, Y)
 
 

@@ -607,9 +607,9 @@ REFUSED = {
     "inf beside text": ({}, FRAME.assign(age=np.inf), "infinity"),
     "sparse": ({}, sparse.csr_matrix(GAPS), "NaN, and is sparse: missing values are possible in dense X only"),
     "a kernel of the user's": ({"kernel": lambda A, B: A @ B.T}, GAPS, "NaN"),
-    "text, no frame": ({}, FRAME[["colour"]].to_numpy(), "could not convert string to float"),
-    "text, no categories": ({"categories": None}, FRAME, "could not convert string to float"),
-    "text and a kernel of the user's": ({"kernel": lambda A, B: A @ B.T}, FRAME, "could not convert string"),
+    "text, no frame": ({}, FRAME[["colour"]].to_numpy(), "holds text, such as"),
+    "text, no categories": ({"categories": None}, FRAME, "holds text, such as"),
+    "text and a kernel of the user's": ({"kernel": lambda A, B: A @ B.T}, FRAME, "holds text, such as"),
     "a word": ({"categories": "all"}, FRAME, r"categories='all' is not known: use 'from_dtype', a list"),
     "a number": ({"categories": 3}, FRAME, r"categories=3 is not known"),
     "no such name": ({"categories": ["size"]}, FRAME, r"the column 'size', which X does not have.*'age', 'colour'"),
@@ -638,7 +638,7 @@ def test_a_kernel_matrix_has_no_missing_values():
 
 def test_prediction_checks_its_columns():
     model = LSPC(**FIXED).fit(FRAME, Y)
-    with pytest.raises(ValueError, match="could not convert string"):
+    with pytest.raises(ValueError, match="holds text, such as"):
         model.predict(NEW.assign(age="old"))
     with pytest.raises(ValueError, match="infinity"):
         model.predict(NEW.assign(age=np.inf))
@@ -690,3 +690,21 @@ def test_blocks_may_be_dense_or_sparse():
     parts = [LSPC(n_centers=20, scale="quantile").partial_fit(X[:30], Y[:30], classes=[0, 1]) for _ in range(2)]
     dense, mixed = parts[0].partial_fit(X[30:], Y[30:]), parts[1].partial_fit(sparse.csr_array(X[30:]), Y[30:])
     np.testing.assert_allclose(mixed.predict_proba(X), dense.predict_proba(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("categories", [None, ["flag"]])
+def test_text_that_is_no_category_is_named(categories):
+    with pytest.raises(
+        ValueError, match=r"Column 'colour' holds text, such as '\w+': turn it into numbers, name it in"
+    ):
+        made(LSPC, categories=categories).fit(FRAME, Y)
+    with pytest.raises(ValueError, match=r"Column 1 holds text, such as '\w+': turn it into numbers, name it in"):
+        made(LSPC).fit(FRAME.to_numpy(dtype=object), Y)
+
+
+@pytest.mark.parametrize("table", [FRAME, pl.from_pandas(FRAME), FRAME[["age", "dose"]]])
+def test_text_where_numbers_were_is_named(table):
+    model = made(LSPC).fit(table, Y)
+    new = pd.DataFrame({name: table[name] for name in table.columns}).assign(age="old")
+    with pytest.raises(ValueError, match="Column 'age' holds text, such as 'old': it held numbers in the training"):
+        model.predict(new)

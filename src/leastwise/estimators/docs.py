@@ -309,13 +309,13 @@ unseen_task_scores_ : ndarray of shape (n, n_classes)
     Scores of the training rows from models without any row of their task. Set only if the search used all rows and
     ``unseen_task_calibrator_`` is not None.
 
-extrapolation_ : Reach or None
+extrapolation_ : Extrapolation or None
     How far from the data the scores are trusted; None for everywhere. See ``extrapolate``.
 
 neighbourhood_ : Neighbourhood
     Distances among the training rows, for ``novelty_pvalue``. Not set with ``kernel="precomputed"``.
 
-training_record_ : Learned
+training_record_ : TrainingRecord or LabelTrainingRecord
     Targets and weights of the training rows, for ``influence``. Set only where ``influence`` is possible.
 
 heldout_scores_ : ndarray

@@ -37,7 +37,13 @@ from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.work import DOUBLE_ROWS, STAND_IN
 from leastwise.sources.blocks import Known
-from leastwise.sources.frames import category_columns, code_matrix, has_categories, learn_categories
+from leastwise.sources.frames import (
+    category_columns,
+    code_matrix,
+    has_categories,
+    learn_categories,
+    naming_text,
+)
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, text_objects, to_numpy
 from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
 
@@ -356,13 +362,15 @@ def read_matrix(
         known = learn_categories(X, learn, X.shape[1])
     elif reset:
         known = None
-    encode = has_categories(known)
+    encode, table = has_categories(known), X
     if encode or whole is not None:
         validate_data(model, X if whole is None else whole, y, reset=reset, skip_check_array=True)
         if encode:
-            X = code_matrix(as_table(X), known, dtypes, model)
+            with naming_text(table, known, reset):
+                X = code_matrix(as_table(X), known, dtypes, model)
         checks |= {"estimator": model}
-    with np.errstate(invalid="ignore"):  # scikit-learn sums all numbers to find NaN, and sums of large ones overflow
+    # scikit-learn sums all numbers to find NaN, and sums of large ones overflow.
+    with np.errstate(invalid="ignore"), naming_text(table, known, reset):
         if not (encode or whole is not None):
             found = validate_data(model, X, y, reset=reset, **checks)
         else:

@@ -273,8 +273,9 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
     length = kernel.length(pairs, norms)
     if not length > 0:
         raise ValueError(
-            "The rows of X are equal, or so close that their squared distances are 0: sigma='auto' has no scale. "
-            "Give features that vary, scale them, or give a number for sigma."
+            "Most rows of X are equal, or so close compared with its largest values that their squared distances are "
+            "0: sigma='auto' has no scale. Give features that vary, scale them, replace values such as 1e30 that "
+            "stand for missing ones by NaN, or give a number for sigma."
         )
     return length
 

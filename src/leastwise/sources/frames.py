@@ -7,7 +7,8 @@ missing one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Integral, Real
@@ -473,6 +474,49 @@ def other_columns(X: Any, places: Sequence[int]) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[:, rest]
     return X.select(rest) if hasattr(X, "column_names") else X[:, rest]
+
+
+@contextmanager
+def naming_text(X: Any, known: Known | None, training: bool) -> Iterator[None]:
+    """Turn an error of a conversion to numbers into one that names the first column of text, if there is one.
+
+    Columns that have known values are categories.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        found = _first_text(X, known)
+        if found is None:
+            raise
+        advice = (
+            "turn it into numbers, name it in categories= (not with a kernel of your own), or leave it out"
+            if training
+            else "it held numbers in the training data"
+        )
+        raise ValueError(f"Column {found[0]!r} holds text, such as {found[1]!r:.50}: {advice}.") from error
+
+
+def _first_text(X: Any, known: Known | None) -> tuple[Any, str] | None:
+    """The first column with text that is no number, and that text."""
+    columns = _adapter(X)
+    if columns is None and not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS"):
+        return None
+    for j in range(X.shape[1]):
+        if known is not None and known[j] is not None:
+            continue
+        name = j if columns is None else _names(X)[j]
+        for value in (X[:, j] if columns is None else columns.values(X, name)).tolist():
+            if isinstance(value, str) and not _is_number(value):
+                return name, value
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _values(X: Any, j: int) -> list:

@@ -155,6 +155,7 @@ class ClassTargets(Targets):
 
     def check(self, y: Any) -> None:
         """Raise an error if y does not hold classes."""
+        check_one_type(y)
         check_classification_targets(y)
 
     def weights(self, sample_weight: Any, y: Any) -> Array:
@@ -164,7 +165,7 @@ class ClassTargets(Targets):
     def learn(self, y: Any) -> Self:
         """The classes of these rows."""
         y = column_or_1d(text_objects(y))
-        check_classification_targets(y)
+        self.check(y)
         return replace(self, classes=np.unique(y))
 
     def fitted_to(self, y: Any, dtype: Any) -> Self:
@@ -261,6 +262,22 @@ class ClassTargets(Targets):
         counts = np.bincount(codes, weights=w, minlength=len(self.classes))
         shares = counts / counts.sum()
         return None if (shares > 0).all() else above_zero(shares, len(codes))
+
+
+def check_one_type(y: Any) -> None:
+    """Raise an error for classes that are missing, or of types that cannot be sorted together."""
+    if getattr(getattr(y, "dtype", None), "kind", "") != "O":
+        return
+    values = np.ravel(y).tolist()
+    missing = sum(value is None for value in values)
+    if missing:
+        raise ValueError(
+            f"Input y contains NaN or None: {missing} of {len(values)} classes are missing. Leave these rows out."
+        )
+    types = {(str if isinstance(v, str) else Real if isinstance(v, Real) else type(v)): v for v in values}
+    if str in types and len(types) > 1:
+        shown = " and ".join(f"{value!r:.40} ({type(value).__name__})" for value in types.values())
+        raise ValueError(f"y holds classes of different types, such as {shown}: give text everywhere, or numbers.")
 
 
 def check_classes(n: int, classes: Array) -> None:

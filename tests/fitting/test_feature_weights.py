@@ -196,3 +196,24 @@ def test_folds_do_not_depend_on_names(estimator):
     tasks = [None, None] if estimator is LSPC else [task, 2 - task]
     one, other = (problem_and_choice(estimator(), X, z, t)[0] for z, t in zip((y, 1 - y), tasks, strict=True))
     np.testing.assert_array_equal(feature_weights._folds(one), feature_weights._folds(other))
+
+
+@pytest.mark.parametrize(
+    "options", [{"solver": "moments", "n_centers": 60}, {"solver": "krylov"}, {"stream": True, "n_centers": 60}]
+)
+def test_fits_that_cannot_cross_fit_need_rows_that_weights_have_not_seen(options, monkeypatch):
+    """Their held-out scores would flatter: weights have seen the labels of most of their rows."""
+    monkeypatch.setattr("leastwise.fitting.input_search.FIRST_ROWS", 60)
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(300, 20))
+    y = (rows[:, 0] * 2 + 0.3 * rng.normal(size=300) > 0).astype(int)
+    options, stream = dict(options), options.get("stream", False)
+    options.pop("stream", None)
+
+    def fitted(search_rows):
+        model = LSPC(kernel="rbf", random_state=0, search_rows=search_rows, **options)
+        return model.fit_stream(rows, y) if stream else model.fit(rows, y)
+
+    assert LSPC(kernel="rbf", random_state=0, search_rows=200).fit(rows, y).feature_weights_ is not None
+    assert fitted(200).feature_weights_ is None
+    assert fitted(60).feature_weights_ is not None  # with five times the rows that they are learned from

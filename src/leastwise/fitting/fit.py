@@ -121,10 +121,12 @@ def _each_label_row_in_turn(f: costs.Facts) -> str:
 
 
 for _solver in (
-    Solver("cholesky", ("single", "machine"), fit_direct, costs.direct),
-    Solver("sylvester", ("labels",), fit_direct, costs.sylvester),
-    Solver("dual", ("tasks", "task machine"), fit_direct, costs.dual),
-    Solver("arrow", ("tasks", "task machine"), fit_direct, costs.arrow, _tasks_alike, by_blocks=True),
+    Solver("cholesky", ("single", "machine"), fit_direct, costs.direct, cross_fits=True),
+    Solver("sylvester", ("labels",), fit_direct, costs.sylvester, cross_fits=True),
+    Solver("dual", ("tasks", "task machine"), fit_direct, costs.dual, cross_fits=True),
+    Solver(
+        "arrow", ("tasks", "task machine"), fit_direct, costs.arrow, _tasks_alike, by_blocks=True, cross_fits=True
+    ),
     Solver(
         "moments",
         ("single", "machine", "labels"),
@@ -168,7 +170,7 @@ for _solver in (
         gives_up=_each_label_row_in_turn,
         inexact=lambda f: 1.0,
     ),
-    Solver("newton", ("logistic", "task logistic"), fit_logistic, costs.logistic),
-    Solver("lbfgs", ("logistic", "task logistic"), fit_logistic, costs.logistic),
+    Solver("newton", ("logistic", "task logistic"), fit_logistic, costs.logistic, cross_fits=True),
+    Solver("lbfgs", ("logistic", "task logistic"), fit_logistic, costs.logistic, cross_fits=True),
 ):
     register_solver(_solver)

@@ -36,6 +36,7 @@ from leastwise.model_selection.objective import ClassObjective, clearly_less
 from leastwise.model_selection.search import Search, natural_length
 from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
+from leastwise.solvers.choose import SOLVERS
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.heldout import HeldOut
 from leastwise.utils.arrays import to_numpy
@@ -47,6 +48,8 @@ FIRST_ROWS = 300
 SECOND_ROWS = 1000
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
+#: Fits that do not cross-fit feature weights have so many times the rows that weights are learned from.
+FRESH = 3
 #: With no more rows than this, every row is a centre.
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.
@@ -92,8 +95,13 @@ class InputCandidate:
 Result = tuple[InputCandidate, Candidate]
 
 
-def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
-    """Scale the inputs and choose the kernel: the spec, data and settings that the fit goes on with."""
+def choose_inputs(
+    spec: Spec, data: Dataset, settings: Settings, by_blocks: bool = False
+) -> tuple[Spec, Dataset, Settings]:
+    """Scale the inputs and choose the kernel: the spec, data and settings that the fit goes on with.
+
+    ``by_blocks`` is true if these rows are the sample of a fit by blocks.
+    """
     if isinstance(data.kernel, Precomputed | CallableKernel):
         return spec, data, settings
     candidates = candidates_of(spec, data)
@@ -101,7 +109,8 @@ def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, 
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
     if spec.cv is not None and (len(candidates) > 1 or automatic):
-        best, found, seen = _compare(make_problem(spec, data, settings), candidates)
+        compared = spec if _may_weight(spec, data, settings, by_blocks) else replace(spec, metric=None)
+        best, found, seen = _compare(make_problem(compared, data, settings), candidates)
         start, names = found if automatic else None, best.names
     elif best.inputs.identity and best.function == data.kernel:
         return spec, data, replace(settings, inputs=best.inputs)
@@ -114,6 +123,17 @@ def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, 
     settings = replace(settings, seen=tuple(seen), chosen=names, weights_of_all=of_all)
     spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
     return spec, data, settings
+
+
+def _may_weight(spec: Spec, data: Dataset, settings: Settings, by_blocks: bool) -> bool:
+    """False if automatic feature weights would flatter the held-out scores of the final model.
+
+    Weights are learned from the rows of the second comparison, whose labels they have seen. Factorisations of all
+    rows cross-fit the final scores; other fits need many more rows than these.
+    """
+    if spec.metric != "auto" or len(data.rows) >= FRESH * rungs(spec.search_rows, len(data.rows))[1]:
+        return True
+    return not by_blocks and spec.prune is None and SOLVERS[draft_plan(spec, data, settings).solver].cross_fits
 
 
 def rungs(search_rows: Any, n: int) -> tuple[int, int]:

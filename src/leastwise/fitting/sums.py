@@ -274,7 +274,7 @@ def begin_stream(
     data = replace(kept_rows(spec, kept, targets, kernel, None), categories=categories)
     settings = spec.settings(data.kernel, targets, data.rows)
     refuse_large_stream(spec, data, settings, spec.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
-    spec, data, settings = choose_inputs(spec, data, settings)
+    spec, data, settings = choose_inputs(spec, data, settings, by_blocks=True)
     begun = begin(spec, data, settings)
     spec.report(
         f"chosen on {len(data.rows)} rows: {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g}, alpha "

@@ -144,7 +144,7 @@ def fit_task_source(model: Any, spec: Spec, source: RowSource) -> Any:
     if isinstance(begun, Block):
         return model.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
     settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
-    spec, data, settings = choose_inputs(spec, begun.alone, settings)
+    spec, data, settings = choose_inputs(spec, begun.alone, settings, by_blocks=True)
     begun = begun.with_inputs(data, settings)
     if spec.grids(1.0, 1.0)[1].ratio:
         settings = replace(settings, seen=tuple(scaled_alphas(settings.seen, 1 / begun.more)))

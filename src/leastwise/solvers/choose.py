@@ -67,6 +67,8 @@ class Solver:
         Whether it uses all rows as centres and never factors their kernel; fewer centres need another solver.
     device_rows : bool
         Whether it computes with rows of another array library on their own device.
+    cross_fits : bool
+        Whether its held-out scores are those of feature weights that were learned without the row.
     gives_up : callable
         ``gives_up(facts)`` says what a model lacks that a factorisation of all rows would give; "" for nothing.
     inexact : callable
@@ -81,6 +83,7 @@ class Solver:
     by_blocks: bool = False
     iterative: bool = False
     device_rows: bool = False
+    cross_fits: bool = False
     gives_up: Callable[[Facts], str] = lambda facts: ""
     inexact: Callable[[Facts], float] = lambda facts: 0.0
 

@@ -102,7 +102,8 @@ def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, 
     best, start, seen, names = candidates[0], None, list[dict](), dict[str, str]()
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    if spec.cv is not None and (len(candidates) > 1 or automatic):
+    many = len(data.rows) > rungs(spec.search_rows, len(data.rows))[0]  # a search on few of them is a start
+    if spec.cv is not None and (len(candidates) > 1 or (automatic and (many or spec.metric is not None))):
         best, found, seen = _compare(make_problem(spec, data, settings), candidates)
         start, names = found if automatic else None, best.names
     elif best.inputs.identity and best.function == data.kernel:
@@ -159,7 +160,7 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         if grids.sigmas.ratio and candidate.kernel in ends:  # what suits a kernel hardly depends on the scale
             end = ends[candidate.kernel]
             first = replace(first, settings=replace(first.settings, start=replace(end, sigma=end.sigma * unit)))
-        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}), walks=True)
+        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}))
         start, alphas = first.settings.start, _every_other(grids.alphas)
         found = None if start is None else search.refine(start, alphas)
         if found is None or not _hopeless(first, found, _best(results)[1]):

@@ -1,7 +1,7 @@
 """Scores to probabilities."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,13 @@ from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC
 from leastwise.calibration.blend import BinaryLikelihood, Blend, Sample, _Likelihood
 from leastwise.calibration.calibrators import (
     CALIBRATIONS,
+    CalibratedScores,
     Calibration,
     ClipNormalise,
+    Signed,
     fit_calibrator,
     fit_label_calibrator,
+    sample_credibility,
 )
 from leastwise.calibration.maps import FAMILIES
 
@@ -156,6 +159,35 @@ def test_warm_start_leads_to_the_same_point():
     warm = fit_calibrator("blend", s, start=Blend(s.shares, 0.1, 0.1, 20.0, 5.0))
     assert warm.sharpness == pytest.approx(cold.sharpness, abs=1e-5)
     assert warm.power == pytest.approx(cold.power, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_of_targets_minus_one_and_one_are_moved_to_those_of_zero_and_one(kind):
+    s = sample(seed=3)
+    signed = replace(s, F=2 * s.F - 1)
+    inner = fit_calibrator(kind, s)
+    np.testing.assert_allclose(Signed(inner).proba(signed.F), inner.proba(s.F), atol=1e-12)
+    np.testing.assert_allclose(Signed(inner).decision(signed.F), inner.decision(s.F), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["blend", "temperature"])
+def test_the_credibility_of_signed_scores_is_that_of_the_scores(kind):
+    s = sample(n=12, seed=3, sharp=0.1)  # few rows and a weak signal
+    expected = sample_credibility(kind, s)
+    assert 0.01 < expected < 0.99
+    assert sample_credibility(kind, replace(s, F=2 * s.F - 1), signed=True) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_the_decision_of_two_classes_is_that_of_the_second_minus_the_first(c):
+    s = sample(c=c, seed=5)
+    found = CalibratedScores(s.F, np.ones(len(s.F)), fit_calibrator("blend", s))
+    D = found.decision()
+    assert D.ndim == (1 if c == 2 else 2)
+    largest = (D > 0).astype(int) if c == 2 else D.argmax(axis=1)
+    np.testing.assert_array_equal(largest, found.best())
+    np.testing.assert_array_equal(found.best(), found.proba().argmax(axis=1))
+    assert len(np.unique(largest)) == c
 
 
 def test_isotonic_is_one_step_function_per_class():

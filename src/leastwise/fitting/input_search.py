@@ -32,7 +32,7 @@ from leastwise.fitting.planning import MOST_DIFFERENCES, draft_plan
 from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem, for_all_rows, run_search
 from leastwise.fitting.spec import Spec
 from leastwise.model_selection.grids import Grid
-from leastwise.model_selection.objective import ClassObjective
+from leastwise.model_selection.objective import ClassObjective, clearly_less
 from leastwise.model_selection.search import Search, natural_length
 from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
@@ -45,8 +45,6 @@ from leastwise.utils.resources import threads_for
 FIRST_ROWS = 300
 #: and of the second one.
 SECOND_ROWS = 1000
-#: Relative difference of losses that may be due to rounding.
-ROUNDING = 1e-6
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
 #: With no more rows than this, every row is a centre.
@@ -212,11 +210,8 @@ def _finalists(results: list[Result]) -> list[Result]:
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    losses = [objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (found, best)]
-    more = losses[0] - losses[1]
-    mean = float(np.average(more, weights=rows.w))
-    error = float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
-    return mean > max(error, ROUNDING * float(np.abs(losses[1]).mean()))
+    losses, others = (objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (best, found))
+    return clearly_less(losses, others, rows.w, rows.size)
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:

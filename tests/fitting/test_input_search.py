@@ -260,18 +260,6 @@ def test_a_named_kernel_is_searched_on_few_rows_first(name, monkeypatch):
     assert set(model.cv_results_["param_kernel"]) == {"rbf"}
 
 
-@pytest.mark.parametrize("name", ["LSPC", "LSSVR", "MultiTaskLSPC", "MultiLabelLSPC"])
-def test_a_line_search_over_alpha_finds_the_best_of_the_grid(name, monkeypatch):
-    model, y, given = MODELS[name]
-    walked = clone(model).fit(X, y, **given)
-    monkeypatch.setattr(input_search, "Search", lambda *args, walks=False, **more: Search(*args, **more))
-    whole = clone(model).fit(X, y, **given)
-    assert len(walked.cv_results_["n_rows"]) < len(whole.cv_results_["n_rows"])
-    for attribute in ("scale_", "alpha_", "sigma_"):
-        assert getattr(walked, attribute) == getattr(whole, attribute)
-    np.testing.assert_allclose(answer(walked, X, given), answer(whole, X, given), atol=1e-9)
-
-
 @pytest.mark.parametrize("helps", [False, True])
 def test_feature_weights_are_given_up_where_they_are_worse(helps, monkeypatch):
     """Twelve columns that matter alike, or two of four that matter."""

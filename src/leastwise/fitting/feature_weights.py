@@ -114,8 +114,7 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
     whole = replace(problem, data=replace(problem.data, rows=replace(rows, fold=fold, by_observation=False)))
     unweighted = _evaluator(whole, found)
     points = [(sigma, alpha) for sigma in SIGMAS for alpha in ALPHAS]
-    shape = 1 + len(points), len(rows), problem.settings.n_outputs
-    plain, *weighted = np.empty(shape, dtype=rows.X.dtype)
+    plain, *weighted = np.empty((1 + len(points), len(rows), problem.settings.n_outputs), dtype=rows.X.dtype)
     for k in range(int(fold.max()) + 1):
         out = np.flatnonzero(fold == k)
         plain[out] = _heldout(unweighted, out, found.sigma, [found.alpha])[0]

@@ -108,9 +108,11 @@ def choose_inputs(
     best, start, seen, names = candidates[0], None, list[dict](), dict[str, str]()
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    if spec.cv is not None and (len(candidates) > 1 or automatic):
-        compared = spec if _may_weight(spec, data, settings, by_blocks) else replace(spec, metric=None)
-        best, found, seen = _compare(make_problem(compared, data, settings), candidates)
+    spec_of_inputs = spec if _may_weight(spec, data, settings, by_blocks) else replace(spec, metric=None)
+    many = len(data.rows) > rungs(spec.search_rows, len(data.rows))[0]  # a search on few of them is a start
+    learns = automatic and (many or spec_of_inputs.metric is not None)
+    if spec.cv is not None and (len(candidates) > 1 or learns):
+        best, found, seen = _compare(make_problem(spec_of_inputs, data, settings), candidates)
         start, names = found if automatic else None, best.names
     elif best.inputs.identity and best.function == data.kernel:
         return spec, data, replace(settings, inputs=best.inputs)
@@ -177,7 +179,7 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         if grids.sigmas.ratio and candidate.kernel in ends:  # what suits a kernel hardly depends on the scale
             end = ends[candidate.kernel]
             first = replace(first, settings=replace(first.settings, start=replace(end, sigma=end.sigma * unit)))
-        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}), walks=True)
+        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}))
         start, alphas = first.settings.start, _every_other(grids.alphas)
         found = None if start is None else search.refine(start, alphas)
         if found is None or not _hopeless(first, found, _best(results)[1]):

@@ -43,6 +43,18 @@ SETTINGS: tuple[tuple[str, int, int, int, int, dict[str, Any]], ...] = (
     ("MultiLabelLSPC", 2000, 10, 6, 1, {}),
     ("MultiLabelLSPC", 8000, 10, 10, 1, {"n_centers": 200}),
     ("MultiLabelLSPC", 6000, 10, 5, 1, {}),
+    ("LSPC", 1000, 3000, 2, 1, {}),
+    ("LSPC", 20_000, 500, 2, 1, {"n_centers": 200}),
+    ("LSPC", 2000, 10, 3, 1, {"basis": "class", "norm": "coefficients"}),
+    ("LSSVC", 6000, 300, 2, 1, {"kernel": "rbf", "solver": "krylov"}),
+    ("LSSVR", 1500, 2000, 1, 1, {"kernel": "rbf"}),
+    ("KernelLogisticRegression", 600, 10, 3, 1, {}),
+    ("KernelLogisticRegression", 1000, 500, 2, 1, {"kernel": "rbf"}),
+    ("MultiTaskLSPC", 1000, 1000, 2, 10, {}),
+    ("MultiTaskLSSVC", 1500, 10, 3, 10, {}),
+    ("MultiTaskLSSVR", 20_000, 10, 1, 200, {"kernel": "linear"}),
+    ("MultiTaskKernelLogisticRegression", 600, 10, 2, 10, {}),
+    ("MultiLabelLSPC", 1000, 1500, 5, 1, {}),
 )
 QUICK = 150
 

@@ -13,7 +13,7 @@ from scipy.special import softmax
 from leastwise.calibration import label_blend as blending
 from leastwise.calibration.blend import Blend, Sample
 from leastwise.calibration.calibrators import ClipNormalise, fit_calibrator, fit_label_calibrator
-from leastwise.calibration.label_blend import LabelSample
+from leastwise.calibration.label_blend import BlendFit, LabelSample
 from leastwise.calibration.label_calibrators import LabelBlend, LabelClip, _shares, _sizes
 
 KINDS = ("blend", "temperature", "isotonic", None)
@@ -372,7 +372,7 @@ def test_pooled_parameters_from_some_of_the_entries(monkeypatch):
     whole = fit_label_calibrator("blend", s, pooled=True)
     monkeypatch.setattr(blending, "ENTRIES", 4000)
     used = []
-    monkeypatch.setattr(blending.Entries, "at", spying(blending.Entries.at, used))
+    monkeypatch.setattr(blending.Entries, "minimise", spying(blending.Entries.minimise, used))
     some = fit_label_calibrator("blend", s, pooled=True)
     assert {len(part.w) for part in used} == {4000}
     np.testing.assert_array_equal(np.bincount(used[0].group), 200)
@@ -410,3 +410,18 @@ def test_isotonic_does_not_trust_a_single_row():
     shrunk = fit_label_calibrator("isotonic", s).proba(s.F)[:, 1]
     assert 0.02 < shrunk[-1] < 0.3
     assert 0 < P[0] < 0.002
+
+
+@pytest.mark.parametrize("known", [1.0, 0.7])
+@pytest.mark.parametrize("noise", [0.05, 0.3, 3.0])
+def test_labels_of_two_classes_are_pooled_by_their_margins(known, noise):
+    """Parameters and probabilities are those of the fit for any number of classes and groups."""
+    s = draw(known=known, weights=True, noise=noise)
+    size = _sizes(s)
+    fit = BlendFit(s, _shares(s, size), size ** (-1 / 3), 1 / (size + 2), size, True)
+    ((labels, columns),) = fit._widths()
+    entries, first = fit._entries(labels, columns), np.array([[0.0, 1.0]])
+    theta, (P,) = entries.minimise(first)
+    expected, (other,) = fit._minimise([entries], first, first, np.zeros((2, 2)))
+    np.testing.assert_allclose(theta, expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(P, other, atol=1e-9)

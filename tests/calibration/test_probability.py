@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC
-from leastwise.calibration.blend import Blend, Sample, _BinaryLikelihood, _Likelihood
+from leastwise.calibration.blend import BinaryLikelihood, Blend, Sample, _Likelihood
 from leastwise.calibration.calibrators import (
     CALIBRATIONS,
     CalibratedScores,
@@ -85,7 +85,7 @@ def test_two_classes_are_fitted_like_many(use_power, sharp):
     """Value, Newton step and probabilities from the margins of the true classes, against those of all classes."""
     s = sample(c=2, sharp=sharp, weights=True)
     A = np.stack([s.F.T, np.log(np.maximum(s.F, 0).T / s.shares[:, None] + 0.2)])[: 1 + use_power]
-    many, two = (kind.of(A, s.shares, 0.01, s.y, s.w) for kind in (_Likelihood, _BinaryLikelihood))
+    many, two = (kind.of(A, s.shares, 0.01, s.y, s.w) for kind in (_Likelihood, BinaryLikelihood))
     for theta in ((0.0, 0.0), (1.0, 0.5 * use_power), (20.0, 3.0 * use_power)):
         (value, P), (other, q) = many.value_at(*theta), two.value_at(*theta)
         np.testing.assert_allclose(other, value, rtol=1e-10)

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -18,8 +19,8 @@ from cli_cases import answered, spoken
 
 from leastwise import load
 from leastwise.cli.output import DATA, DONE, DRIFT, USAGE
-from leastwise.sources.formats.dates import FORMATS, guess_format, read_date
-from leastwise.tables import TableEncoder, TableError, TableModel, read_table
+from leastwise.sources.formats.dates import FORMATS, check_format, guess_format, has_day, read_date
+from leastwise.tables import TableEncoder, TableError, TableModel, read_table, write_table
 
 RNG = np.random.default_rng(0)
 DAYS = np.datetime64("2021-01-01") + RNG.integers(0, 700, 80)
@@ -36,7 +37,11 @@ def dated(text_of, days=DAYS):
 # ------------------------------------------------------------------------------ dates
 
 
-@pytest.mark.parametrize("format", ["%Y-%m-%d", *FORMATS])
+#: Formats of single days.
+WITH_DAYS = [format for format in FORMATS if has_day(format) and "%G" not in format]
+
+
+@pytest.mark.parametrize("format", ["%Y-%m-%d", *WITH_DAYS])
 def test_a_format_is_guessed_from_the_column(tmp_path, format):
     (tmp_path / "d.csv").write_text(dated(lambda day: day.strftime(format)))
     said = answered("fit", tmp_path / "d.csv", "-t", "finding", "--kernel", "rbf")
@@ -85,7 +90,7 @@ def test_a_date_of_another_format_is_an_error_with_its_line(tmp_path):
     assert spoken("check", tmp_path / "d.lw", tmp_path / "n.csv")[0] == DRIFT
 
 
-@given(st.datetimes(min_value=datetime(1970, 1, 1)), st.sampled_from(FORMATS))
+@given(st.datetimes(min_value=datetime(1970, 1, 1)), st.sampled_from(WITH_DAYS))
 def test_dates_are_those_of_strptime(moment, format):
     moment = moment.replace(second=0, microsecond=0)
     if "%y" in format:
@@ -101,7 +106,87 @@ def test_dates_are_those_of_strptime(moment, format):
     assert with_time == pytest.approx(expected + (60 * moment.hour + moment.minute) / 1440, abs=1e-9)
 
 
+@given(st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2068, 12, 31)))
+def test_months_quarters_weeks_and_clock_times(moment):
+    month, day = np.datetime64(moment, "M").astype("datetime64[D]"), np.datetime64(moment, "D")
+    quarter = np.datetime64(f"{moment.year}-{3 * ((moment.month - 1) // 3) + 1:02d}-01")
+    week = day - moment.weekday()
+    q = (moment.month - 1) // 3 + 1
+    texts = {
+        format: (moment.strftime(format), month) for format in ("%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%b-%Y", "%b-%y")
+    }
+    texts |= {f: (f.replace("%Y", str(moment.year)).replace("%q", str(q)), quarter) for f in FORMATS if "%q" in f}
+    texts |= {format: (moment.strftime(format), week) for format in ("%G-W%V", "%GW%V")}
+    texts["%G-W%V-%u"] = moment.strftime("%G-W%V-%u"), day
+    covered = set(texts) | set(WITH_DAYS) | {"%H:%M", "%H:%M:%S"}
+    assert covered == set(FORMATS)
+    for format, (text, expected) in texts.items():
+        assert read_date(text, format) == expected.astype(int), format
+        found = guess_format([text, text.upper()])
+        assert found == (format, "")
+    seconds = 3600 * moment.hour + 60 * moment.minute
+    assert read_date(f"{moment:%H:%M}", "%H:%M") == pytest.approx(seconds / 86400)
+    assert read_date(f"{moment:%I:%M %p}", "%H:%M") == pytest.approx(seconds / 86400)
+    assert read_date(f"{moment:%H:%M:%S}", "%H:%M:%S") == pytest.approx((seconds + moment.second) / 86400)
+
+
+def test_dates_as_pandas_writes_them():
+    pd = pytest.importorskip("pandas")
+    stamps = pd.date_range("2024-01-31", periods=40, freq="36h", tz="Europe/Berlin")
+    days = stamps.asi8 / {"ns": 86_400e9, "us": 86_400e6}[stamps.unit]
+    for texts in (
+        stamps.astype(str),
+        stamps.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        stamps.tz_convert("UTC").strftime("%F %T UTC"),
+    ):
+        assert guess_format(list(texts)) == ("", "")
+        np.testing.assert_allclose([read_date(text, "") for text in texts], days)
+    assert read_date("2024-05-31 12:00:00.123456789", "") == pytest.approx(19874.5 + 0.123456 / 86400, abs=1e-9)
+    for freq, format in (("M", "%Y-%m"), ("Q", "%YQ%q")):
+        assert guess_format(list(pd.period_range("2019-03", periods=30, freq=freq).astype(str))) == (format, "")
+
+
+def test_a_clock_time_repeats_every_day_and_a_month_has_no_weekday(tmp_path):
+    rng = np.random.default_rng(0)
+    minutes, months = rng.integers(0, 1440, 600), rng.integers(0, 60, 600)
+    night = (minutes < 360) | (minutes > 1260)
+    winter = np.isin(months % 12, [0, 1, 11])
+    table = {
+        "clock": np.array([f"{m // 60:02d}:{m % 60:02d}" for m in minutes], dtype=object),
+        "month": np.array([f"{2015 + m // 12}-{m % 12 + 1:02d}" for m in months], dtype=object),
+        "finding": np.where(night ^ (rng.random(600) < 0.05), "late", np.where(winter, "cold", "fine")),
+    }
+    write_table(table, tmp_path / "t.csv")
+    given = ["fit", tmp_path / "t.csv", "-t", "finding", "--kernel", "rbf", "-o", tmp_path / "m.lw"]
+    code, _, err = spoken(*given, "--report", tmp_path / "r.html")
+    assert code == DONE, err
+    assert re.search(r"clock +date .*format %H:%M, read as a part of the day; time of day too", err)
+    assert re.search(r"month +date .*format %Y-%m, read as days since 1970-01-01; time of year too", err)
+    model = load(tmp_path / "m.lw")
+    assert [column.parts for column in model.columns_] == [("time of day",), ("time of year",)]
+    (clock,) = [line for line in model.effects_["lines"] if line["column"] == "clock"]
+    assert clock["kind"] == "clock"
+    assert len(clock["at"]) == 9
+    assert max(clock["at"]) < 1
+    page = (tmp_path / "r.html").read_text()
+    assert re.search(r">\d{1,2}:00<", page)
+    new = {"clock": ["03:10", "12:00"], "month": ["2018-07", "2018-07"]}
+    assert model.predict_table(new)["prediction"].tolist() == ["late", "fine"]
+
+
+def test_formats_of_clock_times_and_weeks_can_be_given():
+    assert check_format("%H:%M") is None
+    assert check_format("%G-W%V-%u") is None
+    assert "belong together" in check_format("%Y-W%V")
+    assert "an hour" in check_format("%M:%S")
+
+
 def test_what_is_not_a_date():
+    assert guess_format(["2024-13"]) is None
+    assert guess_format(["1234-12"]) is None  # a code: the year is not one of our time
+    assert guess_format(["25:10"]) is None
+    assert guess_format(["2024-Q5"]) is None
+    assert guess_format(["2023-W53"]) is None
     assert guess_format(["40/1/2020"]) is None
     assert guess_format(["12/24/2021", "24/12/2021"]) is None
     assert guess_format(["2020-01-05", "5 Jan 2020"]) is None
@@ -226,6 +311,30 @@ def test_workbooks_that_are_no_tables(tmp_path, rows, message):
     code, _, err = spoken("fit", tmp_path / "b.xlsx", "-t", "a")
     assert code == DATA
     assert message in err
+
+
+def test_a_workbook_with_a_title_and_clock_times(tmp_path):
+    noon = datetime(1899, 12, 30, 12, 30)
+    rows = [["Report 2024"], [None], ["when", "size", "finding"], *([noon, k, "ab"[k % 2]] for k in range(20))]
+    workbook(tmp_path / "b.xlsx", rows)
+    table = read_table(tmp_path / "b.xlsx")
+    assert table.names == ["when", "size", "finding"]
+    assert table["when"].tolist() == ["12:30:00"] * 20
+    assert table.line_numbers()[0] == 4
+    assert table.notes == ("Column names are taken from row 3; the rows above are a title.",)
+    assert "Column names are taken from row 3" in spoken("fit", tmp_path / "b.xlsx", "-t", "finding")[2]
+
+
+def test_classes_and_tasks_in_several_spellings_are_named(tmp_path):
+    sites, findings = ["Basel", "basel ", "Bern"], ["Krank ", "krank", "gesund"]
+    rows = "".join(f"{k % 7}.5,{sites[k % 3]},{findings[k % 3]}\n" for k in range(60))
+    (tmp_path / "t.csv").write_text("size,site,finding\n" + rows)
+    code, _, err = spoken("fit", tmp_path / "t.csv", "-t", "finding", "--task", "site", "--kernel", "rbf")
+    assert code == DONE, err
+    assert 'warning: Column "site" has tasks that differ only in case or spaces: "Basel" and "basel".' in err
+    assert 'Column "finding" has classes that differ only in case or spaces: "Krank" and "krank".' in err
+    letters = {"size": np.arange(40.0) % 7, "letter": np.array(["a", "A"] * 20, dtype=object)}
+    TableModel("letter", kernel="rbf").fit(letters)  # single letters are what they are: no warning
 
 
 def test_files_that_are_no_workbooks(tmp_path):

@@ -1,10 +1,12 @@
 """After an error or a signal, a model has all of its old state or all of its new state.
 
 An exception is raised at sampled lines of every method that changes a model (``sys.settrace``), and signals are sent
-to a process that fits.
+to a process that fits. With the environment variable ``LEASTWISE_LINES=all`` it is raised at every line that runs,
+where it runs for the first time, and at the last lines.
 """
 
 import copy
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -43,6 +45,7 @@ PACKAGE = str(Path(leastwise.__file__).parent)
 LIMITS = ("utils/resources.py", "utils/resources.py")
 #: Lines of each method at which an exception is raised: one in every stretch of the trace, and the last ones.
 SAMPLED, LAST = 25, 8
+EVERY_LINE = os.environ.get("LEASTWISE_LINES") == "all"
 
 X, Y = blobs(n=60, c=2, seed=1)
 X2, Y2 = blobs(n=48, c=2, seed=2)
@@ -76,8 +79,11 @@ class Injected(Exception):
 
 
 def run_until(action, last):
-    """Call ``action`` and raise at the line with number ``last`` of the package; returns the number of lines."""
-    count = 0
+    """Call ``action`` and raise at the line with number ``last`` of the package.
+
+    Returns the numbers at which each line was run for the first time, and the number of all lines.
+    """
+    count, first = 0, {}
 
     def trace(frame, event, arg):
         nonlocal count
@@ -85,6 +91,7 @@ def run_until(action, last):
             return None
         if event == "line":
             count += 1
+            first.setdefault((frame.f_code, frame.f_lineno), count)
             if count == last:
                 raise Injected
         return trace
@@ -95,11 +102,13 @@ def run_until(action, last):
         action()
     finally:
         sys.settrace(before)
-    return count
+    return list(first.values()), count
 
 
-def sampled_lines(total, seed=0):
-    """Numbers of lines: one at random in each of equal stretches, and the last ones."""
+def chosen_lines(first, total, seed=0):
+    """Numbers of lines: one at random in each of equal stretches, or all lines, and the last ones."""
+    if EVERY_LINE:
+        return sorted({*first, *range(max(1, total - LAST), total + 1)})
     edges = np.linspace(1, total, SAMPLED + 1).astype(int)
     rng = np.random.default_rng(seed)
     some = [int(rng.integers(a, max(b, a + 1))) for a, b in pairwise(edges)]
@@ -110,11 +119,11 @@ def check_whole(model, action):
     """Raise at sampled lines of ``action(model)``: the model has the old state or the new one."""
     action(copy.deepcopy(model))  # fills caches of the package, so that all runs have the same lines
     after = copy.deepcopy(model)
-    total = run_until(lambda: action(after), last=-1)
+    first, total = run_until(lambda: action(after), last=-1)
     old, new = state(model), state(after)
     assert old != new
     found = []
-    for line in sampled_lines(total):
+    for line in chosen_lines(first, total):
         one = copy.deepcopy(model)
         assert state(one) == old
         with suppress(Injected, AttributeError):  # the latter where sklearn looks whether there is a method
@@ -185,8 +194,8 @@ def use(model):
 @pytest.mark.filterwarnings("ignore")
 def test_a_failed_first_fit_leaves_a_model_that_is_not_fitted(model, first, second):
     first(copy.deepcopy(model))  # fills caches of the package
-    total = run_until(lambda: first(copy.deepcopy(model)), last=-1)
-    for line in [*sampled_lines(total // 2)[::3], total - LAST]:
+    lines, total = run_until(lambda: first(copy.deepcopy(model)), last=-1)
+    for line in [*chosen_lines([k for k in lines if k < total // 2], total // 2)[::3], total - LAST]:
         one = copy.deepcopy(model)
         with pytest.raises(Injected):
             run_until(lambda one=one: first(one), line)
@@ -220,8 +229,8 @@ def test_streams(model, y, y2, method):
         return
     states = state(model), state(other)
     merge([model, other])
-    total = run_until(lambda: merge([model, other]), last=-1)
-    for line in sampled_lines(total):
+    first, total = run_until(lambda: merge([model, other]), last=-1)
+    for line in chosen_lines(first, total):
         with pytest.raises(Injected):
             run_until(lambda: merge([model, other]), line)
         assert (state(model), state(other)) == states

@@ -209,3 +209,9 @@ def test_tiny_data():
 def test_sparse_formats_are_taken_as_they_come():
     for maker in (sparse.coo_array, sparse.csc_array, sparse.csr_matrix):
         assert LSPC(1.0, 0.1).fit(maker(X), Y).predict_proba(maker(X)).shape == (40, 3)
+
+
+def test_weights_that_are_no_numbers_are_named():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    with pytest.raises(ValueError, match=r"sample_weight must hold a number of 0 or more for each row: .*'heavy'"):
+        LSPC(1.0, 0.1).fit(X, y, sample_weight=["heavy"] * 20)

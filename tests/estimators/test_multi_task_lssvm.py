@@ -444,11 +444,13 @@ def test_the_scale_of_weights_does_not_matter(bias):
 
 
 def test_a_spread_is_in_units_of_the_noise_of_one_row():
-    """So all rows twice know the intercepts of the tasks better, and weights of 2 say the same."""
-    twice = svr(bias=0.3).fit(np.tile(X, (2, 1)), np.tile(Y, 2), tasks=np.tile(TASK, 2))
-    heavy = svr(bias=0.3).fit(X, Y, tasks=TASK, sample_weight=np.full(N, 2.0))
-    wider = svr(bias=0.6).fit(X, Y, tasks=TASK)
-    same(twice, heavy, atol=1e-7)
+    """So more copies of all rows know the intercepts of the tasks better, and counts say the same."""
+    count = np.arange(N) % 2 + 2
+    repeated = np.repeat(np.arange(N), count)
+    copies = svr(bias=0.3).fit(X[repeated], Y[repeated], tasks=TASK[repeated])
+    heavy = svr(bias=0.3).fit(X, Y, tasks=TASK, sample_weight=count)
+    wider = svr(bias=0.3 * count.mean()).fit(X, Y, tasks=TASK, sample_weight=count / count.mean())
+    same(copies, heavy, atol=1e-7)
     same(wider, heavy, atol=1e-9)
 
 

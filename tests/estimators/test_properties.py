@@ -5,8 +5,9 @@ import pytest
 from conftest import blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
-from leastwise import LSPC
+from leastwise import LSPC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 
 FORMS = st.fixed_dictionaries(
     {
@@ -123,3 +124,29 @@ def test_groups_that_flatter_do_not_fool_the_calibration():
     assert max(met["rows"] + met["persons"]) < 2  # wrong at times, but floor and smoothing keep it sane
     gap = {name: np.mean(met[name]) - np.mean(believed[name]) for name in met}
     assert gap["persons"] < gap["rows"] / 3
+
+
+@pytest.mark.parametrize("factor", [0.01, 5.0, 1e300])
+@pytest.mark.parametrize(
+    "model",
+    [
+        MultiTaskLSSVC(0.8, 0.1, sharing=0.5, bias=0.3),
+        MultiTaskLSSVR(0.8, 0.1, sharing=0.5, bias=0.3),
+        MultiTaskLSSVR(scale="standard", kernel="rbf+linear", metric=None),
+        LSPC(0.8, 0.1, norm="coefficients"),
+        LSPC(0.8, 0.1, norm="coefficients", basis="class"),
+        MultiTaskLSPC(0.8, 0.1, sharing=0.5, norm="coefficients"),
+        MultiLabelLSPC(0.8, 0.1, sharing=0.5, norm="coefficients"),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.sigma}-{getattr(model, 'basis', '')}",
+)
+def test_equal_weights_say_nothing(model, factor):
+    """Only integers that differ are counts."""
+    X, y = blobs(30, c=2)
+    y = y[:, None] if isinstance(model, MultiLabelLSPC) else y
+    tasks = {"tasks": np.arange(30) % 3} if type(model).__name__.startswith("MultiTask") else {}
+    plain = clone(model).fit(X, y, **tasks)
+    weighted = clone(model).fit(X, y, sample_weight=np.full(30, factor), **tasks)
+    for method in ("predict", "predict_proba") if hasattr(model, "predict_proba") else ("predict",):
+        got, expected = (np.asarray(getattr(m, method)(X + 0.1, **tasks)) for m in (weighted, plain))
+        np.testing.assert_allclose(got, expected, atol=1e-9)

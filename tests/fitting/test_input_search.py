@@ -6,13 +6,14 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 import leastwise as lw
-from leastwise.fitting import input_search
+from leastwise.fitting import feature_weights, input_search
 from leastwise.fitting.direct import make_problem
 from leastwise.fitting.fit import prepare
 from leastwise.fitting.input_search import rungs
 from leastwise.model_selection.search import Search
 from leastwise.problem.kernels import RBF, Laplace, Sum
 from leastwise.solvers.evaluator import Candidate
+from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.newton import RefitEvaluator
 
 RNG = np.random.default_rng(0)
@@ -240,3 +241,58 @@ def test_logistic_regression_compares_inputs_by_least_squares(name, monkeypatch)
     assert start.alpha >= 1e-6
     assert fitted.scale_ == best.scale
     assert set(fitted.cv_results_["param_kernel"]) == {best.kernel}
+
+
+# ------------------------------------------------------------------- fewer steps
+
+
+@all_models
+def test_a_named_kernel_is_searched_on_few_rows_first(name, monkeypatch):
+    monkeypatch.setattr(input_search, "FIRST_ROWS", 60)
+    model, y, given = MODELS[name]
+    given = {"tasks": np.arange(N) % 20} if given else {}  # whole tasks are sampled
+    model = clone(model).set_params(kernel="rbf", scale="standard", metric=None).fit(X, y, **given)
+    rows = model.cv_results_["n_rows"]
+    assert rows.max() == N
+    if "KernelLogistic" in type(model).__name__:  # points of another loss are not listed
+        return
+    assert rows.min() < N
+    assert set(model.cv_results_["param_kernel"]) == {"rbf"}
+
+
+@pytest.mark.parametrize("name", ["LSPC", "LSSVR", "MultiTaskLSPC", "MultiLabelLSPC"])
+def test_a_line_search_over_alpha_finds_the_best_of_the_grid(name, monkeypatch):
+    model, y, given = MODELS[name]
+    walked = clone(model).fit(X, y, **given)
+    monkeypatch.setattr(input_search, "Search", lambda *args, walks=False, **more: Search(*args, **more))
+    whole = clone(model).fit(X, y, **given)
+    assert len(walked.cv_results_["n_rows"]) < len(whole.cv_results_["n_rows"])
+    for attribute in ("scale_", "alpha_", "sigma_"):
+        assert getattr(walked, attribute) == getattr(whole, attribute)
+    np.testing.assert_allclose(answer(walked, X, given), answer(whole, X, given), atol=1e-9)
+
+
+@pytest.mark.parametrize("helps", [False, True])
+def test_feature_weights_are_given_up_where_they_are_worse(helps, monkeypatch):
+    """Twelve columns that matter alike, or two of four that matter."""
+    rows = np.random.default_rng(0).normal(size=(240, 4 if helps else 12))
+    y = (rows[:, 0] ** 2 + rows[:, 1] ** 2 > 1.4 if helps else np.sin(2 * rows).sum(axis=1) > 0).astype(int)
+    learned, learn = [], feature_weights.learn_weights
+    monkeypatch.setattr(feature_weights, "learn_weights", lambda *args: learned.append(1) or learn(*args))
+    model = lw.LSPC(random_state=0).fit(rows, y)
+    count = len(learned)
+    monkeypatch.setattr(feature_weights, "_hopeless", lambda *args: False)
+    whole = lw.LSPC(random_state=0).fit(rows, y)
+    assert (model.feature_weights_ is not None) == (whole.feature_weights_ is not None) == helps
+    np.testing.assert_allclose(model.predict_proba(rows), whole.predict_proba(rows), atol=1e-9)
+    assert (count < len(learned) - count) == (not helps)
+
+
+def test_losses_of_rows_by_a_known_calibrator_are_the_same():
+    for name in ("LSPC", "MultiLabelLSPC"):
+        model, y, given = MODELS[name]
+        data, settings = prepare(clone(model), clone(model)._spec(), X, y, **given)
+        held = HeldOut(np.random.default_rng(2).normal(size=(N, settings.n_outputs)))
+        calibrator = settings.objective(data.rows, held, None)[1]
+        losses = settings.objective.row_losses(data.rows, held, calibrator)
+        np.testing.assert_array_equal(losses, settings.objective.row_losses(data.rows, held))

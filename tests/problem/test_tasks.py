@@ -76,7 +76,7 @@ def test_equal_numbers_are_one_task():
 
 
 def test_as_array_has_the_type_of_the_ids():
-    assert Tasks(["a", "bc"]).as_array().dtype.kind == "U"
+    assert Tasks(["a", "bc"]).as_array().dtype == object  # each text has its own length
     assert Tasks([1, 2]).as_array().dtype.kind == "i"
     assert Tasks([0.5, 1]).as_array().dtype.kind == "f"
     for names in ([True, False], [(1, 2), (3, 4)], ["a", 1], [DAY, DAY + dt.timedelta(1)]):

@@ -199,6 +199,45 @@ def test_names_that_are_missing_or_numbers_are_noted():
     assert len(table) == 2
 
 
+# ------------------------------------------------------------- titles and decimals
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    "title", ["Quality report 2024\n", "Quality report 2024\n\nfor 2 sites\n", "Report{0}{0}\n{0}{0}\n"]
+)
+def test_names_below_a_title(title, delimiter):
+    rows = "".join(
+        delimiter.join(row) + "\n" for row in (("size", "line", "finding"), ("1.5", "n", "a"), ("2", "s", "b"))
+    )
+    table = read_table(io.StringIO(title.format(delimiter) + rows))
+    assert table.names == ["size", "line", "finding"]
+    assert table["size"].tolist() == ["1.5", "2"]
+    line = title.count("\n") + 1
+    assert table.notes == (f"Column names are taken from line {line}; the lines above are a title.",)
+    assert table.line_numbers().tolist() == [line + 1, line + 2]
+
+
+def test_one_name_above_numbers_is_no_title():
+    assert read_table(io.StringIO("size\n1\n2\n")).names == ["size"]
+    with pytest.raises(TableError, match="line 2: 2 cells, but the header has 1"):
+        read_table(io.StringIO("size\n1,2\n3,4\n"))  # no row of names below
+
+
+def test_a_column_with_decimal_commas_beside_others_with_points():
+    rows = "".join(f"{k},5;{k}.25;{k}.125;x\n" for k in range(1, 9))
+    table = read_table(io.StringIO("age;size;weight;line\n" + rows))
+    assert table["age"].tolist()[:2] == ["1.5", "2.5"]
+    assert table["size"].tolist()[:2] == ["1.25", "2.25"]
+    assert table["weight"].tolist()[:2] == ["1.125", "2.125"]
+    assert table.notes == ('Column "age" has decimal commas: 1,5 is read as 1.5.',)
+    thousands = read_table(io.StringIO("a;b;c\n" + "".join(f"1,{k}00;{k}.5;{k}.5\n" for k in range(1, 9))))
+    assert thousands["a"].tolist()[0] == "1,100"  # a number as it is
+    assert not thousands.notes
+    kept = read_table(io.StringIO("age;size;weight\n1,5;2.5;3.5\n"), decimal=".")
+    assert kept["age"].tolist() == ["1,5"]
+
+
 # --------------------------------------------------------------- broken files
 
 WIDE = ",".join("abcdef") + "\n" + "1,2,3,4,5,6\n" * 15 + "1,2,3,4,5\n"

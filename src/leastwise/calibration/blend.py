@@ -33,6 +33,7 @@ The credibility is smooth in all of its arguments and tends to 1 exponentially i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -135,13 +136,14 @@ class Blend:
         Their ratio is averaged over all directions in which probabilities sum to one, in the Fisher metric: the trace
         of ``diag(shares) - shares shares'`` divided by the number of classes minus one.
         """
-        squares = float(np.sum(self.shares.astype(float) ** 2))
+        squares = sum(share**2 for share in self.shares.tolist())
         return self.sharpness * (1 - squares) / max(len(self.shares) - 1, 1) + self.power
 
 
 def _features(F: Array, shares: Array, doubt: float) -> tuple[Array, Array]:
     xp = get_namespace(F)
-    return F, xp.log(xp.clip(F, 0, None) / shares + scalar(doubt, F))
+    positive = np.maximum(F, 0) if xp is np else xp.clip(F, 0, None)
+    return F, xp.log(positive / shares + scalar(doubt, F))
 
 
 # -------------------------------------------------------------------------- fit
@@ -164,9 +166,12 @@ def blend_credibility(sample: Sample, start: Calibrator | None = None, use_power
 
 def _credibility(sample: Sample, blend: Blend, P: Array) -> float:
     """``P`` are the softmax probabilities of the blend, of shape (c, n)."""
-    share, p = blend.shares.astype(float)[sample.y], P[sample.y, np.arange(len(sample.y))].astype(float)
-    gain = np.log(((1 - blend.floor) * p + blend.floor * share) / share)
-    return credibility(sample.size * float(np.sum(sample.w * gain) / np.sum(sample.w)), blend.slope)
+    share = blend.shares.astype(float)[sample.y]
+    ratio = P[sample.y, np.arange(len(share))] / share
+    ratio *= 1 - blend.floor
+    ratio += blend.floor
+    gain = float(np.einsum("n,n->", sample.w, np.log(ratio))) / float(sample.w.sum())
+    return credibility(sample.size * gain, blend.slope)
 
 
 def _fit(sample: Sample, start: Calibrator | None, use_power: bool = True) -> tuple[Blend, Array]:
@@ -189,7 +194,7 @@ def _fit(sample: Sample, start: Calibrator | None, use_power: bool = True) -> tu
     if isinstance(start, Blend):
         theta = (start.sharpness, start.power * use_power)
     rounding = 1e-13 if A.dtype == np.float64 else 1e-6
-    kind = _BinaryLikelihood if len(shares) == 2 else _Likelihood
+    kind = BinaryLikelihood if len(shares) == 2 else _Likelihood
     theta, P = kind.of(A, shares, floor, sample.y, sample.w).minimise(theta, rounding)
     return Blend(shares, doubt, floor, *theta), P
 
@@ -262,7 +267,7 @@ class _Likelihood:
 
 
 @dataclass(frozen=True)
-class _BinaryLikelihood(_Likelihood):
+class BinaryLikelihood(_Likelihood):
     """The same for two classes: ``sum_i w_i [log(1 + exp(-u_i)) + r_i u_i]`` of the margins u of the true classes.
 
     ``A``, of shape (parameters, n), and ``offset`` are differences between the true class and the other one; r is
@@ -273,7 +278,7 @@ class _BinaryLikelihood(_Likelihood):
     r: Array
 
     @classmethod
-    def of(cls, A: Array, shares: Array, floor: float, y: Array, w: Array) -> _BinaryLikelihood:
+    def of(cls, A: Array, shares: Array, floor: float, y: Array, w: Array) -> BinaryLikelihood:
         sign = np.where(y == 1, A.dtype.type(1), A.dtype.type(-1))
         other = shares[1 - y]
         return cls(sign * (A[:, 1] - A[:, 0]), np.log(shares[y] / other), w, y, A.dtype.type(floor) * other)
@@ -339,8 +344,7 @@ def credibility(gain: float, slope: float) -> float:
     slope : float
         Zero or above; 1 takes scores as posterior probabilities.
     """
-    with np.errstate(divide="ignore"):
-        return float(expit(gain / 2 - 1 - np.log(slope) ** 2))
+    return float(expit(gain / 2 - 1 - math.log(slope) ** 2)) if slope > 0 else 0.0
 
 
 def mean_share(shares: Array, starts: Array) -> Array:

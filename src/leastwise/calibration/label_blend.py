@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leastwise.calibration.blend import RTOL, minimise, nonnegative_step, regularised
+from leastwise.calibration.blend import RTOL, BinaryLikelihood, minimise, nonnegative_step, regularised
 from leastwise.utils.hashing import row_hashes
 
 Array = np.ndarray
@@ -129,6 +129,19 @@ class Entries:
         gradient = [self._sum(x, n_groups) for x in self._gradients(P)]
         return np.stack(gradient, axis=1), self._matrices(curves, n_groups)
 
+    def minimise(self, start: Array) -> tuple[Array, Sequence[Array]]:
+        """One pair of parameters for all entries of labels of two classes, of shape (1, 2), and the probabilities.
+
+        Numbers instead of arrays of one or two entries: the fits of a search are small.
+        """
+        hit = self.target[0] > 0.5
+        sign = np.where(hit, 1.0, -1.0)
+        rest = np.where(hit, 1 - self.target[0], self.target[0])
+        y = hit.astype(int)
+        fit = BinaryLikelihood(sign * self.A[:, 0], sign * self.base[0], self.w, y, rest)
+        theta, P = fit.minimise(tuple(start[0].tolist()), 1e-13)
+        return np.array([theta]), [P[1:]]
+
     def scatter(self, P: Array, n_groups: int) -> Array:
         """Sums of the outer squares of each entry's gradient, of shape (groups, 2, 2)."""
         a, b = self._gradients(P)
@@ -178,7 +191,10 @@ class BlendFit:
         weight = sum(part.w.sum() for part in parts)
         if not weight:
             return first, np.zeros((2, 2))
-        theta, P = self._minimise(parts, first, first, np.zeros((2, 2)))
+        if len(parts) == 1 and len(parts[0].base) == 1 and self.use_power:
+            theta, P = parts[0].minimise(first)
+        else:
+            theta, P = self._minimise(parts, first, first, np.zeros((2, 2)))
         return theta, _total(part.slopes(p, 1)[1][0] for part, p in zip(parts, P, strict=True)) / weight
 
     def each(self, pool: Array, H: Array, pull: float | None) -> Array:

@@ -49,9 +49,9 @@ def cross_fitted(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[s
         return evidence
     n, P = len(held.codes), np.zeros((len(held.codes), len(inner.classes_)))
     try:
-        fold = fold_ids(FOLDS, held.codes, held.group, 0, held.task)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # those of the fit to all rows have been shown
+            fold = fold_ids(FOLDS, held.codes, held.group, 0, held.task)
             for k in np.unique(fold):
                 rows, rest = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
                 parts = [{name: _rows(value, rest, n) for name, value in given.items()} for given in (own, before)]

@@ -29,6 +29,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem
 from leastwise.model_selection.folds import input_hashes
+from leastwise.model_selection.objective import clearly_less
 from leastwise.model_selection.search import SearchResult, natural_length
 from leastwise.model_selection.splitters import grouped_folds
 from leastwise.problem.kernels import RBF, Kernel, Laplace, Scaled, Sum
@@ -42,8 +43,6 @@ Array = np.ndarray
 ROUNDS = 2
 #: Folds of the comparison with no weights.
 FOLDS = 4
-#: Standard errors by which the mean loss has to fall.
-ERRORS = 1.0
 #: Factors on sigma and alpha that are compared.
 SIGMAS, ALPHAS = (0.7, 1.0), (1.0, 10.0)
 #: The alpha of the final model is raised by this factor as long as this helps,
@@ -127,13 +126,13 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
         scores = [F for sigma in SIGMAS for F in _heldout(evaluator, out, found.sigma * ratio * sigma, alphas)]
         for F, mine in zip(weighted, scores, strict=True):
             F[out] = mine
+        if 0 < k < fold.max() and _hopeless(whole, found.calibrator, np.flatnonzero(fold <= k), plain, weighted):
+            return None
     values, calibrators = zip(*(objective(rows, HeldOut(F), None) for F in (plain, *weighted)), strict=True)
     best = int(np.argmax(values[1:]))
-    less = objective.row_losses(rows, HeldOut(plain), calibrators[0])
-    less = less - objective.row_losses(rows, HeldOut(weighted[best]), calibrators[1 + best])
-    mean = float(np.average(less, weights=rows.w))
-    error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
-    if not mean > ERRORS * error:
+    losses = objective.row_losses(rows, HeldOut(weighted[best]), calibrators[1 + best])
+    others = objective.row_losses(rows, HeldOut(plain), calibrators[0])
+    if not clearly_less(losses, others, rows.w, rows.size):
         return None
     weights, ratio = learn_weights(problem, found)
     alpha = max(found.alpha, LEAST_ALPHA) * points[best][1]
@@ -200,6 +199,14 @@ def _reweighted(problem: RidgeProblem, weights: Array) -> RidgeProblem:
     X = (rows.X * weights).astype(rows.X.dtype)
     settings = replace(problem.settings, kernel=problem.settings.kernel.fitted(X, rows.w))
     return replace(problem, data=replace(problem.data, rows=replace(rows, X=X)), settings=settings)
+
+
+def _hopeless(problem: RidgeProblem, calibrator: Any, done: Array, plain: Array, weighted: list[Array]) -> bool:
+    """True if the losses of the first folds, with one calibrator, are worse with weights by a standard error."""
+    rows, objective = problem.rows.part(done), problem.settings.objective
+    losses = [objective.row_losses(rows, HeldOut(F[done]), calibrator) for F in (plain, *weighted)]
+    best = min(losses[1:], key=lambda loss: float(np.average(loss, weights=rows.w)))
+    return clearly_less(losses[0], best, rows.w, rows.size)
 
 
 def _folds(problem: RidgeProblem) -> Array | None:

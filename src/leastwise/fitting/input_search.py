@@ -32,7 +32,7 @@ from leastwise.fitting.planning import MOST_DIFFERENCES, draft_plan
 from leastwise.fitting.ridge_problem import LOGISTIC_ALPHA, RidgeProblem, for_all_rows, run_search
 from leastwise.fitting.spec import Spec
 from leastwise.model_selection.grids import Grid
-from leastwise.model_selection.objective import ClassObjective
+from leastwise.model_selection.objective import ClassObjective, clearly_less
 from leastwise.model_selection.search import Search, natural_length
 from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
@@ -45,8 +45,6 @@ from leastwise.utils.resources import threads_for
 FIRST_ROWS = 300
 #: and of the second one.
 SECOND_ROWS = 1000
-#: Relative difference of losses that may be due to rounding.
-ROUNDING = 1e-6
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
 #: With no more rows than this, every row is a centre.
@@ -80,9 +78,13 @@ class InputCandidate:
         """Scale and kernel for ``cv_results_``."""
         return {"scale": str(self.scale).lower(), "kernel": self.kernel}
 
-    def apply(self, problem: RidgeProblem) -> RidgeProblem:
-        """The problem with these inputs and this kernel."""
-        data = problem.data.with_inputs(self.inputs, self.function)
+    def apply(self, problem: RidgeProblem, scaled: dict[int, Dataset] | None = None) -> RidgeProblem:
+        """The problem with these inputs and this kernel; ``scaled`` keeps scaled data for other kernels."""
+        known = {} if scaled is None else scaled
+        if id(self.inputs) in known:
+            data = known[id(self.inputs)].with_inputs(Inputs(), self.function)
+        else:
+            data = known[id(self.inputs)] = problem.data.with_inputs(self.inputs, self.function)
         settings = replace(problem.settings, kernel=data.kernel, inputs=self.inputs, note=f", {self.name}")
         return replace(problem, data=data, settings=settings)
 
@@ -98,7 +100,7 @@ def choose_inputs(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, 
     best, start, seen, names = candidates[0], None, list[dict](), dict[str, str]()
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    if spec.cv is not None and (len(candidates) > 1 or (automatic and spec.metric is not None)):
+    if spec.cv is not None and (len(candidates) > 1 or automatic):
         best, found, seen = _compare(make_problem(spec, data, settings), candidates)
         start, names = found if automatic else None, best.names
     elif best.inputs.identity and best.function == data.kernel:
@@ -147,14 +149,15 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     part = problem.take(first_rows)
     results, seen, ends = list[Result](), list[dict](), dict[str, Candidate]()
     linear: dict[str | None, dict] = {}  # a linear function is the same with all kernels
+    scaled: dict[int, Dataset] = {}
     for candidate in candidates:
-        first = candidate.apply(part).simplified()
+        first = candidate.apply(part, scaled).simplified()
         grids = first.grids.for_share(len(first) / n)
         unit = grids.sigmas.values[0]
         if grids.sigmas.ratio and candidate.kernel in ends:  # what suits a kernel hardly depends on the scale
             end = ends[candidate.kernel]
             first = replace(first, settings=replace(first.settings, start=replace(end, sigma=end.sigma * unit)))
-        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}))
+        search = Search(first.evaluator(), linear=linear.setdefault(candidate.scale, {}), walks=True)
         start, alphas = first.settings.start, _every_other(grids.alphas)
         found = None if start is None else search.refine(start, alphas)
         if found is None or not _hopeless(first, found, _best(results)[1]):
@@ -163,7 +166,7 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
     with threads_for(len(part)):
-        results += _weighted(part, results)
+        results += _weighted(part, results, scaled)
     share, second = len(part) / n, problem.take(second_rows)
     if len(results) > 1 and len(second) > MORE_ROWS * len(part):
         finals = []
@@ -206,11 +209,8 @@ def _finalists(results: list[Result]) -> list[Result]:
 def _hopeless(problem: RidgeProblem, found: Candidate, best: Candidate) -> bool:
     """True if the losses of the rows are worse than those of another candidate by more than a standard error."""
     rows, objective = problem.rows, problem.settings.objective
-    losses = [objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (found, best)]
-    more = losses[0] - losses[1]
-    mean = float(np.average(more, weights=rows.w))
-    error = float(np.sqrt(np.average((more - mean) ** 2, weights=rows.w) / rows.size))
-    return mean > max(error, ROUNDING * float(np.abs(losses[1]).mean()))
+    losses, others = (objective.row_losses(rows, HeldOut(each.F), each.calibrator) for each in (best, found))
+    return clearly_less(losses, others, rows.w, rows.size)
 
 
 def _squared(problem: RidgeProblem) -> RidgeProblem:
@@ -228,7 +228,7 @@ def _squared(problem: RidgeProblem) -> RidgeProblem:
     return replace(problem, spec=spec, settings=settings)
 
 
-def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
+def _weighted(part: RidgeProblem, results: list[Result], scaled: dict[int, Dataset]) -> list[Result]:
     """The best candidate of a Gaussian kernel with feature weights, if these help on rows they have not seen.
 
     Its score is that without weights plus what they gain in cross-fitting.
@@ -237,7 +237,7 @@ def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
     if spec.metric is None or spec.cv is None:
         return []
     for candidate, found in sorted(results, key=lambda result: -result[1].score):
-        problem = candidate.apply(part).simplified()
+        problem = candidate.apply(part, scaled).simplified()
         if (spec.metric == "auto" and not candidate.kernel.startswith("rbf")) or found.weight == np.inf:
             continue
         if not can_learn(problem):

@@ -310,7 +310,7 @@ GRAM_ROWS = 2048
 
 
 def single_suffices(L: Array, ridge: float) -> bool:
-    """True if L is in single precision and the rounding of ``L'L`` is small compared with the ridge added to it."""
+    """True if L is in single precision, and rounding of ``L'L`` is small compared with an added ridge."""
     return bool(L.dtype == np.float32 and 8 * np.finfo(np.float32).eps * float(np.linalg.norm(L)) ** 2 < ridge)
 
 

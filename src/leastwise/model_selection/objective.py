@@ -338,6 +338,8 @@ def _borrowed_values(scorer: Callable) -> ValueFunction:
 
 #: Penalty of "cautious" per degree of freedom: 6 / sqrt(n) for up to 100 rows, 60 / n for more.
 CHARGE, MANY = 6.0, 100
+#: Relative difference of losses that may be due to rounding.
+ROUNDING = 1e-6
 #: Standard errors by which a model must beat a simple one under "cautious", with up to 100 rows.
 ERRORS = 2.0
 
@@ -352,11 +354,12 @@ def charge(n: int, dof: float) -> float:
     return float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(dof / n, 1.0)))
 
 
-def clear_margin(less: Array, w: Array, n: int) -> bool:
-    """True if the mean reduction ``less`` of the errors exceeds two standard errors; fewer for many rows."""
+def clearly_less(losses: Array, others: Array, w: Array, n: int, errors: float = 1.0) -> bool:
+    """True if the mean loss of n rows is below another by more than these standard errors, and than rounding."""
+    less = others - losses
     mean = float(np.average(less, weights=w))
     error = float(np.sqrt(np.average((less - mean) ** 2, weights=w) / n))
-    return mean > ERRORS * caution(n) * error
+    return mean > max(errors * error, ROUNDING * float(np.abs(losses).mean()))
 
 
 def targets_and_variance(rows: Rows) -> tuple[Array, Array]:
@@ -426,6 +429,5 @@ class ValueObjective:
 
     def clearly_better(self, rows: Rows, F: Array, other: Array) -> bool:
         """True if squared errors of F are below those of ``other`` by two standard errors; fewer for many rows."""
-        Z, variance = targets_and_variance(rows)
-        less = (((Z - other) ** 2 - (Z - F) ** 2) / variance).mean(axis=1)
-        return clear_margin(less, rows.w, rows.size)
+        losses, others = (self.row_losses(rows, HeldOut(scores)) for scores in (F, other))
+        return clearly_less(losses, others, rows.w, rows.size, ERRORS * caution(rows.size))

@@ -27,7 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.model_selection.objective import ValueObjective, caution, charge, clear_margin, targets_and_variance
+from leastwise.model_selection.objective import (
+    ERRORS,
+    ValueObjective,
+    caution,
+    charge,
+    clearly_less,
+    targets_and_variance,
+)
 from leastwise.model_selection.search import PARAMETERS
 from leastwise.problem.kernels import Linear
 from leastwise.solvers.evaluator import Rows, Settings
@@ -101,8 +108,9 @@ class _Choice:
             return best
         simplest = int(np.where(self.simple, score, np.inf).argmin())
         stay = w > 0
-        less = self.square[simplest, stay] - self.square[best, stay]
-        return best if clear_margin(less, w[stay], self.rows.size) else simplest
+        squares, n = self.square[:, stay], self.rows.size
+        clear = clearly_less(squares[best], squares[simplest], w[stay], n, ERRORS * caution(n))
+        return best if clear else simplest
 
 
 def _is_simple(point: dict[str, Any], settings: Settings) -> bool:

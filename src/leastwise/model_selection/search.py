@@ -64,14 +64,17 @@ class SearchResult:
 class Search:
     """A search with one evaluator; ``seen`` lists all evaluated points.
 
-    ``made`` has the results of all steps by sigma and sharing. ``linear`` has those of linear functions, which depend
-    on no sigma, by sharing, prior variance of the intercepts and alphas; searches of the same rows may share it.
+    With ``walks``, alphas at one sigma are found by a line search from the best alpha of the last one, and steps are
+    not computed in parallel. ``made`` has the results of all steps by sigma and sharing. ``linear`` has those of
+    linear functions, which depend on no sigma, by sharing, prior variance of the intercepts and alphas; searches of
+    the same rows may share it.
     """
 
     evaluator: Evaluator
     seen: list[dict] = field(default_factory=list)
     made: dict[tuple[float, float | None], Candidate] = field(default_factory=dict)
     linear: dict[tuple, Candidate] = field(default_factory=dict)
+    walks: bool = False
 
     def run(self, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
         """Evaluate every sigma with every alpha, then refine alpha at the best point, also beyond the border.
@@ -87,11 +90,12 @@ class Search:
     def _grid(self, ahead: Prefetch, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
         """The best point of the grids, with sigmas beyond the border; steps may be computed ahead in parallel."""
         tried: dict[tuple[float, float | None], Candidate] = {}
+        walks = self.walks or (self.evaluator.streams and alphas.ratio is not None)
 
         def at(sigma: float, sharing: float | None, last: Candidate | None) -> Candidate:
             if (sigma, sharing) not in tried:
                 strategy = full_grid(alphas)
-                if self.evaluator.streams and alphas.ratio and last is not None:
+                if walks and last is not None:
                     strategy = partial(walk, Grid(alphas.values), last.alpha)
                 tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values), ahead=ahead)
             return tried[sigma, sharing]
@@ -100,15 +104,19 @@ class Search:
             if sharings is None:
                 return at(sigma, None, last)
             if sharings.every:
-                return best_of([at(sigma, sharing, last) for sharing in sharings.values])
+                found = list[Candidate]()
+                for sharing in sharings.values:
+                    found.append(at(sigma, sharing, found[-1] if walks and found else last))
+                return best_of(found)
             start = MIDDLE if last is None or last.sharing is None else last.sharing
             return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
 
-        ahead.expect(grid_jobs(self.evaluator, sigmas.values, sharings))
+        if not walks:
+            ahead.expect(grid_jobs(self.evaluator, sigmas.values, sharings))
         found = explore(sigmas, best)
         if sharings is None:
             return found
-        if self.evaluator.sharing_costs:
+        if self.evaluator.sharing_costs and not walks:
             left = [sharing for sharing in sharings.values if (found.sigma, sharing) not in tried]
             ahead.expect([GridJob(found.sigma, SharingGrid((sharing,))) for sharing in left])
         return best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])

@@ -331,9 +331,13 @@ class Centring:
 
     def sums(self, A: Array) -> Array:
         """``u_t' A`` for all tasks, (T x columns)."""
+        return (self._columns if A.dtype == self.u.dtype else self._columns.astype(A.dtype)) @ A
+
+    @cached_property
+    def _columns(self) -> Any:
+        """The vectors u of all tasks, (T x n), sparse."""
         n = len(self.task)
-        U = sparse.csr_matrix((self.u.astype(A.dtype), (self.task, np.arange(n))), shape=(len(self.kappa), n))
-        return U @ A
+        return sparse.csr_matrix((self.u, (self.task, np.arange(n))), shape=(len(self.kappa), n))
 
 
 def centred_share(intercept_ratio: float, mass: Array) -> Array:

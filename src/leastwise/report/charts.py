@@ -172,12 +172,14 @@ def effect_chart(line: dict[str, Any], key: str, probability: bool) -> Markup:
     """The mean prediction against the value of a column: a line, or a dot for each category."""
     value, nominal = np.array(line["value"], dtype=float), line["kind"] in ("category", "boolean")
     at = np.arange(len(value), dtype=float) if nominal else np.array(line["at"], dtype=float)
+    at = 24 * at if line["kind"] == "clock" else at
     low, high = line["ends"]
     room = 0.08 * ((high - low) or abs(low) or 1.0)
     ends = (low - room, high + room)
     if probability:
         ends = (max(ends[0], 0.0), min(ends[1], 1.0))
     y_text = _percent_tick if probability else tick_text
+    x_text = {"date": _month_tick, "clock": _clock_tick}.get(line["kind"], tick_text)
     if nominal:
         names = [cut(str(name), 22) for name in line["at"]]
         height = 22.0 * len(names)
@@ -193,15 +195,23 @@ def effect_chart(line: dict[str, Any], key: str, probability: bool) -> Markup:
         body += frame.dots(value, at, "dot", 4.2)
         size = height + 30
     else:
-        dates = (
-            (lambda days: str(np.datetime64("1970-01-01") + int(days))[:7]) if line["kind"] == "date" else tick_text
-        )
         frame = Frame.of((56.0, 12.0, 368.0, 170.0), (float(at[0]), float(at[-1])), ends)
-        body = frame.axes("", "", dates, y_text) + frame.line(at, value, "curve") + frame.dots(at, value, "dot", 2.6)
+        body = frame.axes("", "", x_text, y_text) + frame.line(at, value, "curve") + frame.dots(at, value, "dot", 2.6)
         size = 192.0
-    names = line["at"] if nominal else [tick_text(v) for v in at]
+    names = line["at"] if nominal else [x_text(v) for v in at.tolist()]
     description = "; ".join(f"{name}: {v:.4g}" for name, v in zip(names, value, strict=True))
     return picture(WIDTH, size, body, f"Mean prediction against {line['column']}", description, key)
+
+
+def _month_tick(days: float) -> str:
+    """The year and month of days since 1970-01-01."""
+    return str(np.datetime64("1970-01-01") + int(days))[:7]
+
+
+def _clock_tick(hours: float) -> str:
+    """Hours and minutes."""
+    minutes = round(hours * 60)
+    return f"{minutes // 60}:{minutes % 60:02d}"
 
 
 # -------------------------------------------------------------------------- similarity map

@@ -72,6 +72,8 @@ def _measured(kernel: Kernel, middle: Array, unit: float) -> Kernel:
 BUDGET = 2**26
 #: Maximal number of rows and columns of a block.
 SIDE = 256
+#: Number of cached blocks in one array.
+SLAB = 64
 #: Temporary arrays, of the size of a block or of its rows, needed to compute a block.
 COPIES = 4
 
@@ -128,9 +130,11 @@ class KernelTimes:
         # A precomputed kernel is in memory already; others need memory for the current block too.
         work = COPIES * self.side * max(self.side, _width(kernel, X)) * X.dtype.itemsize
         room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
-        self._room = room // (self.side**2 * X.dtype.itemsize)
         self._cached: dict[int, Array] = {}
+        self._slabs: dict[int, Array] = {}
         self._bands = self._parts(self.side, 0, boundary) + self._parts(self.side, boundary, self.n)
+        blocks = len(self._bands) * (len(self._bands) + 1) // 2
+        self._room = min(room // (self.side**2 * X.dtype.itemsize), blocks)
 
     @property
     def n(self) -> int:
@@ -210,8 +214,18 @@ class KernelTimes:
         if values is None:
             values = self._values(rows, rows if i == j else others)
             if number < self._room:
-                self._cached[number] = values
+                self._cached[number] = self._stored(number, values)
         return values
+
+    def _stored(self, number: int, values: Array) -> Array:
+        """A copy in an array of many blocks: the system provides large arrays in large pages, which saves time."""
+        k, i = divmod(number, SLAB)
+        if k not in self._slabs:
+            shape = min(SLAB, self._room - k * SLAB), self.side, self.side
+            self._slabs.setdefault(k, np.empty(shape, dtype=values.dtype))
+        kept = self._slabs[k][i, : values.shape[0], : values.shape[1]]
+        kept[...] = values
+        return kept
 
     def _values(self, rows: slice | Array, others: slice | Array) -> Array:
         """``k(x_i, x_j) B[t_i, t_j]`` of a block."""
@@ -294,8 +308,8 @@ class KrylovProblem:
     intercepts are represented by centring, so that they need no columns.
 
     Cached kernel values and the columns of the preconditioner serve every alpha, and the problem of the first rows
-    too. Iterations use single precision if the tolerance allows, or if the values do not fit into the budget in
-    double precision. Residuals are computed in double precision, unless single precision is accurate enough.
+    too. Iterations use single precision if the tolerance allows, or if double does not fit into the budget.
+    Residuals are computed in double precision, unless single precision is accurate enough.
 
     Parameters
     ----------

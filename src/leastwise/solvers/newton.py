@@ -186,7 +186,8 @@ class RefitEvaluator(Evaluator):
             summary = self.solve(D[stay], y, w, alpha, start)
         F[:, present] = 0 if summary is None else summary.scores(D[out])
         absent = np.setdiff1d(np.arange(F.shape[1]), present)
-        F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
+        if len(absent):
+            F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
         return F, summary
 
     def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:

@@ -13,7 +13,7 @@ import numpy as np
 
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import CELL_READERS, boolean, number, object_column, quoted, strip_cell
-from leastwise.sources.formats.dates import check_format, guess_format, read_date
+from leastwise.sources.formats.dates import check_format, guess_format, is_clock, read_date
 from leastwise.tables.date_parts import part_names, useful_parts
 from leastwise.tables.table import EXACT, Array, Table
 
@@ -187,7 +187,7 @@ def _kind_of_dates(texts: Collection[str]) -> ColumnKind | None:
         return None
     format, doubt = found
     how = f"format {format}" + (f" ({doubt})" if doubt else "") + ", " if format else ""
-    return ColumnKind("date", how + _DATES.note, format)
+    return ColumnKind("date", how + ("read as a part of the day" if is_clock(format) else _DATES.note), format)
 
 
 def _mostly_distinct(n_values: int, n: int) -> bool:
@@ -355,7 +355,7 @@ def fit_column(
     size = np.abs(known).max()
     parts = np.where(np.isnan(values), fill, values) / size
     mean, scale = float(parts.mean() * size), float(parts.std() * size)
-    cycles = useful_parts(values, y) if found.kind == "date" else ()
+    cycles = useful_parts(values, y, found.format) if found.kind == "date" else ()
     marks = _placeholder_text(known) if found.kind == "number" else ""
     note = "; ".join(filter(None, [found.note, " and ".join(cycles) + " too" if cycles else "", marks]))
     made = Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=note, format=found.format)

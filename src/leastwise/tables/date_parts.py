@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import chi2_contingency, f_oneway
 
+from leastwise.sources.formats.dates import has_day, is_clock
+
 Array = np.ndarray
 
 #: Periods in days, and names of the features of each part.
@@ -48,18 +50,21 @@ def part_features(days: Array, parts: Sequence[str]) -> Array:
     return np.column_stack(columns) if columns else np.empty((len(days), 0))
 
 
-def useful_parts(days: Array, y: Array | None = None) -> tuple[str, ...]:
+def useful_parts(days: Array, y: Array | None = None, format: str = "") -> tuple[str, ...]:
     """The parts in which the dates differ, over more than one cycle; with targets y, those that are related to them.
 
-    ``y`` has classes, numbers (floats) or, with two axes, labels of 0, 1 and NaN.
+    ``y`` has classes, numbers (floats) or, with two axes, labels of 0, 1 and NaN. ``format`` is that of the cells:
+    clock times have no date, and months have no weekday.
     """
     known = ~np.isnan(days)
     if not known.any():
         return ()
     span, found = float(np.ptp(days[known])), []
-    for part in PERIODS:
+    clock = is_clock(format)
+    possible = ["time of day"] if clock else list(PERIODS) if has_day(format) else ["time of year"]
+    for part in possible:
         bins = np.floor(phases(days[known], part) * BINS[part] + 1e-9)
-        if span < SPANS[part] or len(np.unique(bins)) < 2:
+        if (span < SPANS[part] and not clock) or len(np.unique(bins)) < 2:
             continue
         if y is None or _related(bins, y[known]):
             found.append(part)

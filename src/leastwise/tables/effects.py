@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.sources.formats.dates import is_clock
 from leastwise.tables.columns import Column, texts_of, values_of
 from leastwise.tables.prepare import Prepared
 from leastwise.tables.table import Array, Table, text_of
@@ -87,7 +88,8 @@ def _line(model: Any, used: Table, table: Table, tasks: Array | None, column: Co
         if len(names) == 2 and model.kind_ == "classes":  # both change alike: the rarer one, for all columns
             shown = int(np.argmin(model.baseline_))
         name = names[shown]
-    return {"column": column.name, "kind": column.kind, "of": name, "at": at, "value": means[:, shown].tolist()}
+    kind = "clock" if column.kind == "date" and is_clock(column.format) else column.kind
+    return {"column": column.name, "kind": kind, "of": name, "at": at, "value": means[:, shown].tolist()}
 
 
 def _points(used: Table, column: Column) -> tuple[Array, list]:
@@ -104,7 +106,8 @@ def _points(used: Table, column: Column) -> tuple[Array, list]:
         low, high = np.quantile(values, [0.05, 0.95])
         if not np.isfinite(high - low):  # the range of numbers near the largest one has no points
             return np.array([]), []
-    whole = column.kind == "date" or bool((values == np.round(values)).all())
+    clock = column.kind == "date" and is_clock(column.format)
+    whole = (column.kind == "date" and not clock) or bool((values == np.round(values)).all())
     points = np.linspace(low, high, POINTS)
     if whole:
         points = np.unique(np.round(points))
@@ -112,6 +115,6 @@ def _points(used: Table, column: Column) -> tuple[Array, list]:
         digits = 2 - int(np.floor(np.log10(high - low)))
         points = np.unique(np.round(points, digits))
     if column.kind == "date":
-        days = np.datetime64("1970-01-01", "us") + points.astype(int) * DAY
+        days = np.datetime64("1970-01-01", "us") + np.round(points * DAY.astype(float)).astype("timedelta64[us]")
         return days, points.tolist()
     return points, points.tolist()

@@ -105,7 +105,7 @@ def read_table(
         if isinstance(data, str):
             raise TableError(f"{name}: format='xlsx' needs a binary stream, but this is a text stream.")
         sheet = read_xlsx(data, name)
-        return Table(sheet.columns, name, sheet.lines, "row")
+        return Table(sheet.columns, name, sheet.lines, "row", notes=sheet.notes)
     text = data if isinstance(data, str) else decode(_uncompressed(data, name), encoding, name)
     if format == "arff":
         found = read_arff(text, name)

@@ -162,11 +162,20 @@ def find_target_kind(table: Table, name: str) -> str:
 
 def read_labels(table: Table, names: list[str]) -> Target:
     """0, 1 or NaN for each label of each row; rows without any known label are left out."""
-    Y = np.column_stack([values_of(table, name, "boolean") for name in names])
+    Y = np.column_stack([_label_values(table, name) for name in names])
     known = ~np.isnan(Y).all(axis=1)
     if not known.any():
         raise TableError(f"the label columns {names[:10]} have no values.")
     return Target("labels", NamedLabels.of(Y[known], names), known)
+
+
+def _label_values(table: Table, name: str) -> Array:
+    """The cells of a label as 0, 1 and NaN; an error says how to mark unknown ones."""
+    try:
+        return values_of(table, name, "boolean")
+    except TableError as error:
+        word = next((text for text in texts_of(table, name) if text and boolean_or_digit(text) is None), "")
+        raise TableError(f"{error} If it marks an unknown label, add missing={word}.") from None
 
 
 def known_classes(table: Table, name: str, classes: Array) -> Target:
@@ -346,6 +355,7 @@ def prepare(model: Any, table: Table) -> Prepared:
     if roles.task:
         params["tasks"] = task_ids(used, roles.task)
         _warn_single_tasks(params["tasks"], roles.task)
+        _warn_spellings(params["tasks"], roles.task, "tasks")
     inputs = table.without(roles.all)
     if not inputs.names:
         raise TableError("there is no input column: all columns are the target or have another role.")
@@ -357,6 +367,7 @@ def prepare(model: Any, table: Table) -> Prepared:
     encoder.fit_rows(inputs, np.flatnonzero(target.known), np.asarray(target.y))
     if target.kind == "classes":
         _warn_single_rows(target.y, roles.target)
+        _warn_spellings(target.y, roles.target, "classes")
     if not any(column.used for column in encoder.columns_):
         found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
         raise TableError(f"there is no usable input column ({found}).")
@@ -381,6 +392,23 @@ def _warn_single_rows(y: Array, name: str) -> None:
         warnings.warn(
             f'Column "{name}": {which}. Held-out predictions say nothing about such a class: give more rows of it, '
             "or leave it out.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_spellings(names: Array, column: str, what: str) -> None:
+    """Warn of classes or tasks that differ only in case or spaces: they are likely one, in several spellings."""
+    spellings: dict[str, list[str]] = {}
+    for name in map(str, np.unique(names)):
+        spellings.setdefault(" ".join(name.casefold().split()), []).append(name)
+    alike = [each for each in spellings.values() if len(each) > 1 and max(map(len, each)) > 1]
+    if alike:
+        shown = "; ".join(" and ".join(map(quoted, each)) for each in alike[:3])
+        more = f"; and {len(alike) - 3} more" if len(alike) > 3 else ""
+        warnings.warn(
+            f'Column "{column}" has {what} that differ only in case or spaces: {shown}{more}. They are used as '
+            f"different {what}: if they are not, give them one spelling.",
             UserWarning,
             stacklevel=4,
         )

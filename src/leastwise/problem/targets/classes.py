@@ -392,18 +392,24 @@ def class_factors(weight: Any, classes: Array, mass: Array) -> Array | None:
 
 
 def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
-    """Validated row weights: not negative, and not all zero."""
+    """Validated row weights: not negative, and not all zero; 0 and 1 if all others are equal."""
     n = len(y)
     if sample_weight is None:
         w = np.ones(n)
     elif isinstance(sample_weight, Real):
         w = np.full(n, float(sample_weight))
     else:
-        w = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+        try:
+            w = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+        except (TypeError, ValueError) as error:
+            if "sample_weight" in str(error):
+                raise
+            raise ValueError(f"sample_weight must hold a number of 0 or more for each row: {error}") from None
         if w.shape != (n,):
             raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
     if (w < 0).any():
         raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    w = without_unit(w)
     if class_weight is not None:
         classes, codes = np.unique(y, return_inverse=True)
         factor = class_factors(class_weight, classes, np.bincount(codes, weights=w, minlength=len(classes)))
@@ -423,6 +429,12 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
             "by a constant, which changes nothing."
         )
     return w
+
+
+def without_unit(w: Array) -> Array:
+    """Weights of 0 and 1 if all that are above 0 are equal: their size says nothing."""
+    above = w > 0
+    return above.astype(float) if above.any() and np.ptp(w[above]) == 0 else w
 
 
 def block_weights(sample_weight: Any, n: int) -> Array:

@@ -22,6 +22,7 @@ from leastwise.problem.targets.classes import (
     mapped_factors,
     refusal,
     united,
+    without_unit,
 )
 from leastwise.utils.warn import warn_user
 
@@ -244,7 +245,7 @@ def _row_weights(sample_weight: Any, codes: Array, labels: Labels) -> Array:
             f"sample_weight is NaN for label {labels.names[int(lost.argmax())]!r} in rows in which it is known: "
             "weights must be finite there. Give 0 to leave a label out."
         )
-    return w
+    return without_unit(w)
 
 
 def _numbers(sample_weight: Any) -> Array:

@@ -6,7 +6,7 @@ All readers of text files and ``leastwise.tables`` use these functions, so that 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
@@ -23,13 +23,20 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
+_DATE = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?",
+    re.ASCII,
+)
 #: Numbers written with a decimal comma: 1,5 or 1.234,5 or 1.234.567.
 _COMMA_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+(?:,\d*)?|\d*,\d+|\d+,)(?:[eE][+-]?\d+)?", re.ASCII)
 #: Numbers that are the same with a decimal comma and with a decimal point, and those with a point.
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+", re.ASCII)
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+#: Rows from which the delimiter and the row of names are found.
+SNIFFED = 20
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ def date(text: str) -> float | None:
     if not _DATE.fullmatch(text):
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text[:11] + text[11:].replace("UTC", "Z").replace(" ", ""))
     except ValueError:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -133,6 +140,14 @@ def guess_decimal(cells: list[str], delimiter: str) -> str:
 def decimal_point(cell: str) -> str:
     """A number with a decimal comma, rewritten with a decimal point; other cells unchanged."""
     return cell.replace(".", "").replace(",", ".") if _COMMA_NUMBER.fullmatch(cell.strip()) else cell
+
+
+def count_titles(rows: Sequence[Sequence[str]]) -> int:
+    """The number of leading rows with a single filled cell, if a row of names and another row are below: titles."""
+    filled = [[cell for cell in row if cell.strip()] for row in rows]
+    first = next((i for i, row in enumerate(filled) if len(row) > 1), 0)
+    below = filled[first + 1] if first + 1 < len(filled) else []
+    return first if len(below) > 1 and all(number(cell.strip()) is None for cell in filled[first]) else 0
 
 
 def looks_numeric(text: str) -> bool:

@@ -26,10 +26,12 @@ from leastwise.sources.blocks import StreamError, error_at, reason_of
 from leastwise.sources.formats.cells import (
     FALSE,
     MISSING,
+    SNIFFED,
     TRUE,
     Array,
     TextColumns,
     boolean_or_digit,
+    count_titles,
     decimal_point,
     guess_decimal,
     integer,
@@ -148,16 +150,20 @@ def sniff(text: str, source: str) -> str:
 
     If none does, the delimiter that splits the header into the most cells.
     """
-    best, best_score = DELIMITERS[0], (False, 1)
+    best, best_score = DELIMITERS[0], (False, True, 1)
     for delimiter in DELIMITERS:
         counts, intact = [], True
         try:
-            for record in islice(records(text, delimiter, source), 20):
+            for record in islice(records(text, delimiter, source), SNIFFED):
                 counts.append(len(record.cells))
         except StreamError:
             intact = False
+        n_records = len(counts)
+        while len(counts) > 2 and counts[0] == 1 < max(counts):  # a title
+            counts.pop(0)
         if counts:
-            score = (intact and len(set(counts)) == 1 and counts[0] > 1, counts[0])
+            equal = intact and len(set(counts)) == 1 and counts[0] > 1
+            score = (equal, len(counts) == n_records, counts[0])
             best, best_score = (delimiter, score) if score > best_score else (best, best_score)
     return best
 
@@ -190,13 +196,18 @@ def read_csv(text: str, source: str, delimiter: str | None, decimal: str | None,
         raise error_at("NUL character: this is not a text file, or not in this encoding.", source, line=line)
     delimiter = delimiter or sniff(text, source)
     rows = records(text, delimiter, source)
+    head = list(islice(rows, SNIFFED))
+    titles = count_titles([record.cells for record in head]) if header else 0
+    rows = chain(head[titles:], rows)
     first = next(rows, None)
     if first is None:
         raise StreamError(f"{source}: the file is empty: a line of column names and rows are needed.")
     names, notes = _table_names(first, source) if header else _numbered_names(first)
+    if titles:
+        notes.insert(0, f"Column names are taken from line {first.line}; the lines above are a title.")
     rows = rows if header else chain([first], rows)
     what = "the header" if header else "the first line"
-    lines: list[int] = []
+    lines, asked = list[int](), decimal
     columns: list[list[str]] = [[] for _ in names]
     distinct: list[dict[str, str]] = [{} for _ in names]  # equal cells share one text, which takes less memory
     while some := list(islice(rows, GUESSED_FROM)):
@@ -213,8 +224,22 @@ def read_csv(text: str, source: str, delimiter: str | None, decimal: str | None,
         raise StreamError(f"{source}: there is a line of column names, but there are no rows.")
     if decimal == ",":
         columns = [[decimal_point(cell) for cell in column] for column in columns]
+    elif asked is None:
+        for j, column in enumerate(columns):
+            if _has_commas(column, delimiter):
+                columns[j] = [decimal_point(cell) for cell in column]
+                notes.append(f'Column "{names[j]}" has decimal commas: 1,5 is read as 1.5.')
     named = {name: object_column(column) for name, column in zip(names, columns, strict=True)}
     return TextColumns(named, np.array(lines), notes=tuple(notes))
+
+
+def _has_commas(column: list[str], delimiter: str) -> bool:
+    """True if a column of a file with decimal points has decimal commas: its cells are numbers only with these."""
+    known = [text for cell in dict.fromkeys(column) if (text := strip_cell(cell)) is not None]
+    if guess_decimal(known[:GUESSED_FROM], delimiter) != ",":
+        return False
+    wrong = [text for text in known if number(text) is None]
+    return bool(wrong) and all(number(decimal_point(text)) is not None for text in wrong)
 
 
 def _numbered_names(first: Record) -> tuple[list[str], list[str]]:

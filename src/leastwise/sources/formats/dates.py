@@ -1,4 +1,8 @@
-"""Dates in text: the format of a column is guessed from all of its cells, or given as in ``strptime``."""
+"""Dates and clock times in text: the format of a column is guessed from all of its cells, or given by the user.
+
+Formats are those of ``strptime``, with %q for the quarter. A month, a quarter or a week is the day that it begins
+with; a clock time is a part of the day 1970-01-01.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,26 @@ FORMATS = (
     "%d. %b %Y",
     "%b %d, %Y",
     "%b %d %Y",
+    "%a, %d %b %Y",
+    "%A, %d %B %Y",
+    "%A, %B %d, %Y",
     "%Y%m%d",
+    "%Y-%m",
+    "%Y/%m",
+    "%m/%Y",
+    "%b %Y",
+    "%b-%Y",
+    "%b-%y",
+    "%Y-Q%q",
+    "%Y Q%q",
+    "%YQ%q",
+    "Q%q %Y",
+    "Q%q/%Y",
+    "%G-W%V-%u",
+    "%G-W%V",
+    "%GW%V",
+    "%H:%M",
+    "%H:%M:%S",
 )
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _REST = ("uary", "ruary", "ch", "il", "", "e", "y", "ust", "tember", "ober", "ember", "ember")
@@ -43,14 +66,21 @@ _PARTS = {
     "%M": r"(?P<M>\d{2})",
     "%S": r"(?P<S>\d{2}(?:\.\d{1,6})?)",
     "%p": r"(?P<p>[ap]\.?m\.?)",
+    "%q": r"(?P<q>[1-4])",
+    "%G": r"(?P<G>\d{4})",
+    "%V": r"(?P<V>\d{2})",
+    "%u": r"(?P<u>[1-7])",
+    "%a": r"(?:(?:mon|tue|wed|thu|fri|sat|sun)\.?)",
+    "%A": r"(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
     "%%": "%",
 }
 _PARTS["%B"] = _PARTS["%b"]
+_NOON = r"(?: ?(?P<p>[ap]\.?m\.?))?"
 _TIME = r"(?:[T ]+(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:\.\d{1,6})?))?(?: ?(?P<p>[ap]\.?m\.?))?)?"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Two digits are a year up to this one, or else of the last century, as in strptime.
 PIVOT = 68
-#: Eight digits are a date only between these years, as they may be any number.
+#: Eight digits, or a year with a month or a quarter, are a date only between these years, as they may be any code.
 YEARS = range(1900, 2100)
 
 
@@ -78,12 +108,27 @@ def read_date(text: str, format: str) -> float | None:
         year = int(part["Y"]) if "Y" in part else _full_year(int(part["y"])) if "y" in part else 1970
         month = MONTHS.index(part["b"][:3].lower()) + 1 if "b" in part else int(part.get("m", 1))
         seconds = float(part.get("S", 0))
-        if format == "%Y%m%d" and year not in YEARS:
+        if (format == "%Y%m%d" or "d" not in part) and year not in YEARS:
             return None
+        if "q" in part:
+            month = 3 * int(part["q"]) - 2
+        if "G" in part:
+            week = datetime.fromisocalendar(int(part["G"]), int(part["V"]), int(part.get("u", 1)))
+            year, month, part["d"] = week.year, week.month, str(week.day)
         day = datetime(year, month, int(part.get("d", 1)), _hour(part), int(part.get("M", 0)), tzinfo=UTC)
     except ValueError:
         return None
     return (day - _EPOCH).total_seconds() / 86400 + seconds / 86400 if seconds < 60 else None
+
+
+def has_day(format: str) -> bool:
+    """True if the format has days and not only months, quarters or weeks; "" is that of ISO dates."""
+    return not format or "%d" in format or "%u" in format
+
+
+def is_clock(format: str) -> bool:
+    """True if the format has times of the day without a date."""
+    return bool(format) and not any(part in format for part in ("%Y", "%y", "%G"))
 
 
 def check_format(format: str) -> str | None:
@@ -92,8 +137,10 @@ def check_format(format: str) -> str | None:
     if unknown:
         return f"{quoted(unknown[0])} is unknown: use {', '.join(_PARTS)}"
     has = re.findall("%.", format)
-    if not any(part in has for part in ("%Y", "%y")) or len(set(has)) < len(has):
-        return "it needs a year, %Y or %y, and each part once"
+    if not any(part in has for part in ("%Y", "%y", "%G", "%H")) or len(set(has)) < len(has):
+        return "it needs a year (%Y or %y) or an hour (%H), and each part once"
+    if ("%G" in has) != ("%V" in has) or ("%u" in has and "%G" not in has):
+        return "a year %G and a week %V belong together; a weekday %u needs both"
     return None
 
 
@@ -103,8 +150,10 @@ def _pattern(format: str) -> re.Pattern[str]:
     body = "".join(_PARTS[piece] if piece in _PARTS else re.escape(piece) for piece in pieces)
     if format == "%Y%m%d":
         body = r"(?P<Y>\d{4})(?P<m>\d{2})(?P<d>\d{2})"
-    elif "%H" not in format:
+    elif has_day(format) and "%H" not in format:
         body += _TIME
+    elif is_clock(format) and "%p" not in format:
+        body += _NOON
     return re.compile(body, re.IGNORECASE | re.ASCII)
 
 

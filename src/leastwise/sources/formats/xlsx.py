@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from leastwise.sources.blocks import TableError
-from leastwise.sources.formats.cells import TextColumns, object_column
+from leastwise.sources.formats.cells import SNIFFED, TextColumns, count_titles, object_column
 from leastwise.utils.resources import available_memory, human
 
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -45,7 +45,9 @@ def read_xlsx(data: bytes, source: str) -> TextColumns:
     rows = {number: cells for number, cells in rows.items() if any(cell != "" for cell in cells.values())}
     if len(rows) < 2:
         raise TableError(f"{source}: the first sheet has no rows below its names.")
-    (head, names), *body = rows.items()
+    numbers = list(rows)
+    titles_above = count_titles([list(rows[number].values()) for number in numbers[:SNIFFED]])
+    (head, names), *body = ((number, rows[number]) for number in numbers[titles_above:])
     width = max(names) + 1
     if 8 * len(body) * width > available_memory() // 4:  # a few cells may stand for a wide sheet
         size = human(8 * len(body) * width)
@@ -58,7 +60,8 @@ def read_xlsx(data: bytes, source: str) -> TextColumns:
     if beyond is not None:
         raise TableError(f"{source}, row {beyond}: a cell stands to the right of the {width} named columns.")
     columns = {title: object_column([cells.get(j, "") for _, cells in body]) for j, title in enumerate(titles)}
-    return TextColumns(columns, np.array([number for number, _ in body]))
+    note = f"Column names are taken from row {head}; the rows above are a title."
+    return TextColumns(columns, np.array([number for number, _ in body]), notes=(note,) if titles_above else ())
 
 
 def _check_parts(book: zipfile.ZipFile, source: str) -> None:
@@ -141,6 +144,8 @@ def _cell(cell: Any, texts: list[str], dates: frozenset[int], start: datetime) -
             moment = start + timedelta(seconds=round(float(value) * 86400))
         except OverflowError:  # Excel shows no date either
             return value
+        if 0 <= float(value) < 1:  # a time of the day
+            return moment.time().isoformat()
         return moment.date().isoformat() if moment.time() == datetime.min.time() else moment.isoformat(" ")
     return value
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -289,3 +290,18 @@ def test_one_label_given_as_classes():
     np.testing.assert_allclose(P, long_way(fitted.predict_proba(X), NEW, fitted.class_prior_), rtol=1e-9)
     assert estimate_class_prior(fitted, X).shape == (3,)
     np.testing.assert_allclose(read_prior(NEW, fitted.classes_), NEW)
+
+
+def test_probabilities_of_other_libraries_are_those_of_numpy(monkeypatch):
+    """The sums of each label are 1, also where all classes with a share had no probability."""
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not there")
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    P = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], size=20)
+    P[0] = [0.0, 0.0, 1.0]
+    shift = Shift(np.array([0.4, 0.6, 0.0]), TRAINED, np.array([0, 3]))
+    expected = shift.proba(P)
+    np.testing.assert_allclose(expected.sum(axis=1), 1)
+    np.testing.assert_allclose(expected[0], [0.4, 0.6, 0.0])
+    with config_context(array_api_dispatch=True):
+        found = shift.proba(xp.asarray(P))
+    np.testing.assert_allclose(np.asarray(found), expected)

@@ -25,7 +25,9 @@ def test_pieces_add_up():
 
 def test_a_figure_that_chance_does_not_allow_is_marked():
     error = {"kind": "max_error", "level": 0.1, "draws": 1000, "plain broken": 0.2, "broken": 0.05}
-    assert [few_rows.judged(error)[name] for name in ("kept", "plain kept")] == [True, False]
+    error |= {"counted broken": 0.0}
+    judged = few_rows.judged(error)
+    assert [judged[name] for name in ("kept", "counted kept", "plain kept")] == [True, True, False]
     sets = {"kind": "coverage", "level": 0.9, "draws": 1000, "squares": 0.01, "plain squares": 0.01}
     sets |= {"coverage": 0.895, "plain coverage": 0.88}
     assert [few_rows.judged(sets)[name] for name in ("kept", "plain kept")] == [True, False]

@@ -158,7 +158,10 @@ DEEP = "<a>" * 100_000 + "</a>" * 100_000
 def with_part(name, text):
     """The workbook with one of its parts replaced."""
     file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(workbook(row('<c r="A2"><v>1</v></c>')))) as book, zipfile.ZipFile(file, "w") as new:
+    with (
+        zipfile.ZipFile(io.BytesIO(workbook(row('<c r="A2"><v>1</v></c>')))) as book,
+        zipfile.ZipFile(file, "w") as new,
+    ):
         for part in book.namelist():
             new.writestr(part, text if part == name else book.read(part))
     return file.getvalue()
@@ -181,12 +184,10 @@ def test_elements_nested_100_000_times_are_passed_over(data, tmp_path):
 
 
 def test_a_workbook_names_no_file_outside_of_itself(tmp_path):
-    (tmp_path / "secret.xml").write_text(f'<worksheet {MAIN}><sheetData>{row("<c/>")}</sheetData></worksheet>')
+    (tmp_path / "secret.xml").write_text(f"<worksheet {MAIN}><sheetData>{row('<c/>')}</sheetData></worksheet>")
     for target in ("../../../secret.xml", str(tmp_path / "secret.xml"), "file:///etc/passwd"):
         path = tmp_path / "t.xlsx"
-        path.write_bytes(
-            with_part("xl/_rels/workbook.xml.rels", RELATIONS.replace("worksheets/sheet1.xml", target))
-        )
+        path.write_bytes(with_part("xl/_rels/workbook.xml.rels", RELATIONS.replace("worksheets/sheet1.xml", target)))
         with pytest.raises(TableError, match="not a readable Excel workbook"):
             read_table(path)
 

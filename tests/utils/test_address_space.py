@@ -1,7 +1,7 @@
-"""Under ``ulimit -v`` a fit is done, or refused with figures: never killed, and never left with a bare error of NumPy.
+"""Under ``ulimit -v`` a fit is done, or refused with figures: never killed, nor left with a bare error of NumPy.
 
-Each fit runs in a process of its own, with a limit on the address space that leaves a given room. Rooms near what a fit
-needs are where a plan can be wrong.
+Each fit runs in a process of its own, with a limit on the address space that leaves a given room. Rooms near what a
+fit needs are where a plan can be wrong.
 """
 
 import os
@@ -37,7 +37,8 @@ def streamed(model, y, **more):
     return model.fit_stream([{"X": X[p], "y": y[p], **{k: v[p] for k, v in more.items()}} for p in parts])
 
 def command():
-    return main(["fit", folder + "/t.csv", "--target", "found", "--kernel", "rbf", "-o", folder + f"/{os.getpid()}.lw"])
+    out = folder + f"/{os.getpid()}.lw"
+    return main(["fit", folder + "/t.csv", "--target", "found", "--kernel", "rbf", "-o", out])
 
 given = {"random_state": 0, "sigma": 2.0, "scale": "standard", "kernel": "rbf"}
 few = {**given, "n_centers": 100}
@@ -118,7 +119,8 @@ def test_fits_in_a_limited_address_space_are_done_or_refused_with_figures():
     names = sorted({name for name, _ in found})
     assert sum(found[name, ROOMS[0]] == "refused" for name in names) >= 10  # buffers of earlier fits serve some
     assert all(found[name, ROOMS[-1]] == "done" for name in names)
-    assert train[ROOMS[-1]] == "0" and set(train.values()) <= {"0", "3"}, train  # 3: data that cannot be used
+    assert train[ROOMS[-1]] == "0"
+    assert set(train.values()) <= {"0", "3"}, train  # 3: data that cannot be used
 
 
 def test_an_allocation_that_fails_in_a_fit_says_what_to_do():
@@ -134,7 +136,7 @@ def test_an_allocation_that_fails_in_a_fit_says_what_to_do():
 
 
 def test_errors_with_figures_are_raised_as_they_are():
-    with pytest.raises(MemoryError, match="^ours$"), explained_memory():
+    with pytest.raises(MemoryError, match=r"^ours$"), explained_memory():
         raise MemoryError("ours")
-    with pytest.raises(MemoryError, match="^Out of memory: an allocation failed; "), explained_memory():
+    with pytest.raises(MemoryError, match=r"^Out of memory: an allocation failed; "), explained_memory():
         raise MemoryError

@@ -115,13 +115,13 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     The held-out predictions of a fit are those of models without the row (or fold). They differ from the final model,
     and its hyperparameters were chosen on them. With up to 200 observations, five more fits therefore predict the
-    rows, each without a fifth of them, in which the hyperparameters are chosen again. With more, each hyperparameter
-    with several values counts as half an error that was not seen, less above 100 rows; so it does for many labels. The
-    guarantee is approximate, since these models are not the final one; ``benchmarks.few_rows`` measures it. The same
-    holds for ``Recalibrated``: the map of a held-out row was fitted to other rows, with a family chosen on all rows,
-    which counts as one more choice; the map of new rows is fitted to all. The guarantee is for all accepted rows
-    together, not for each row, class or region, and for the population of the training rows with their weights,
-    including ``class_weight``. A repeated row counts twice: if copies were made to balance classes, use
+    rows, each without a fifth of them, in which the hyperparameters are chosen again. With more rows, and for many
+    labels, each hyperparameter with several values counts as half an error that was not seen, less above 100 rows.
+    The guarantee is approximate, since these models are not the final one; ``benchmarks.few_rows`` measures it. The
+    same holds for ``Recalibrated``: the map of a held-out row was fitted to other rows, with a family chosen on all
+    rows, which counts as one more choice; the map of new rows is fitted to all. The guarantee is for all accepted
+    rows together, not for each row, class or region, and for the population of the training rows with their
+    weights, including ``class_weight``. A repeated row counts twice: if copies were made to balance classes, use
     ``class_weight`` or ``groups="duplicates"`` instead. See :mod:`leastwise.calibration.risk` for the procedure.
 
     ``max_miss``: over the draw of the held-out rows of the class, the share of missed new rows of the class is above

@@ -108,8 +108,9 @@ def _attribute(line: Tokens) -> Attribute:
         return Attribute(name, "nominal", tuple(values[:-1]), line.line)
     if type.lower() in (*NUMERIC, "string", "date"):
         return Attribute(name, type.lower(), (), line.line)
+    kind = " ".join([type, *values[:20]])[:60]
     raise line.error(
-        f"attribute {name[:60]!r} has type {' '.join([type, *values[:20]])[:60]!r}; supported are numeric, real, integer, string, "
+        f"attribute {name[:60]!r} has type {kind!r}; supported are numeric, real, integer, string, "
         "date and lists of values such as {a,b}."
     )
 

@@ -80,7 +80,7 @@ def promises(
 ) -> Iterator[tuple[str, float, str, float, float]]:
     """Kind, level and way; then error and share of accepted rows, or coverage and size of sets."""
     (X, y, given), (X_new, y_new, given_new) = train, new
-    P, evidence = model.predict_proba(X_new, **given_new), model._evidence()
+    P, heldout = model.predict_proba(X_new, **given_new), model._calibration_set()
     wrong, scores = P.argmax(axis=1) != y_new, nonconformity(P, "lac", np.random.default_rng(0))
     decisions = {
         "": heldout_decisions(model, X, y, given).decisions[0],
@@ -91,8 +91,8 @@ def promises(
         for limit in LIMITS:
             ok = P.max(axis=1) >= safe_threshold(used, limit, DELTA)
             yield "max_error", limit, way, float(wrong[ok].mean()) if ok.any() else 0.0, float(ok.mean())
-    known = nonconformity(evidence.P, "lac", np.random.default_rng(0))[np.arange(len(evidence)), evidence.codes]
-    for way, shown in (("", evidence), ("plain ", replace(evidence, hidden=0.0))):
+    known = nonconformity(heldout.P, "lac", np.random.default_rng(0))[np.arange(len(heldout)), heldout.codes]
+    for way, shown in (("", heldout), ("plain ", replace(heldout, hidden=0.0))):
         for coverage in COVERAGES:
             made = sets(scores, class_levels(known, shown, coverage, False), allow_empty=False)
             covered = made[np.arange(len(y_new)), y_new]

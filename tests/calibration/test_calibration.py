@@ -107,7 +107,7 @@ def added(kind, x, E):
 @pytest.mark.parametrize("c", [2, 3])
 def test_slopes_are_those_of_a_general_minimiser(family, c):
     sample, pull, kind = heldout(c=c), 20.0, "dirichlet" if family == "structured" else family
-    E, T = sample.evidence(sample.floor), sample.targets
+    E, T = sample.log_ratios(sample.floor), sample.targets
     logits = sample.logits(kind)
     tau = fit_temperature(logits)
     factors = off_diagonal(c) if family == "structured" else 1.0
@@ -131,7 +131,7 @@ def test_derivatives(kind):
     sample = heldout(n=40)
     rng = np.random.default_rng(1)
     w, in_domain = rng.random((2, 40))
-    logits = Logits(kind, sample.evidence(0.01), sample.base, sample.targets, w, in_domain, reach=2.0)
+    logits = Logits(kind, sample.log_ratios(0.01), sample.base, sample.targets, w, in_domain, max_logit=2.0)
     theta, v = rng.normal(size=len(logits.start)), rng.normal(size=len(logits.start))
     step = 1e-6
     ends = [logits.at(theta + s * v) for s in (step, -step)]
@@ -240,7 +240,7 @@ def test_the_temperature_is_found():
 
 def test_with_two_classes_beta_is_kulls_logistic_regression():
     sample = heldout(c=2, n=500)
-    E = sample.evidence(sample.floor)
+    E = sample.log_ratios(sample.floor)
     # the targets of a logistic regression are hard: give it both classes of every row with their weights
     X, y = np.vstack([E, E]), np.repeat([0, 1], len(E))
     offset = sample.base[:, 1] - sample.base[:, 0]

@@ -18,7 +18,7 @@ from leastwise import (
     MultiTaskLSPC,
     MultiTaskLSSVC,
 )
-from leastwise.calibration.conformal import OUTSIDE, Evidence, _by_fold, class_levels, nonconformity
+from leastwise.calibration.conformal import OUTSIDE, CalibrationSet, _by_fold, class_levels, nonconformity
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 
 X, Y = blobs(n=120, c=3, seed=4)
@@ -156,7 +156,7 @@ def test_weights_are_copies():
     P, codes, times = RNG(0).dirichlet(np.ones(3), 12), np.arange(12) % 3, np.arange(12) % 4 + 1
     scores = 1 - P[np.arange(12), codes]
     for coverage in (0.5, 0.7, 0.85):
-        one = class_levels(scores, Evidence(P, codes, times * 12 / times.sum()), coverage, False)
+        one = class_levels(scores, CalibrationSet(P, codes, times * 12 / times.sum()), coverage, False)
         share = np.repeat(scores, times)
         need = coverage * 13 * times.sum() / 12  # 12 rows and one to come, in units of the weights
         np.testing.assert_allclose(one, np.sort(share)[int(np.ceil(need - 1e-9)) - 1])

@@ -72,7 +72,7 @@ def own_loss(s, c, t, theta):
     """The smoothed negative log-likelihood of one label, in rows, the long way."""
     one = alone(s, t)
     cut = slice(s.starts[t], s.starts[t + 1])
-    L = Blend(c.shares[cut], c.doubt[t], 0.0, *theta).decision(one.F)
+    L = Blend(c.shares[cut], c.delta[t], 0.0, *theta).decision(one.F)
     log_p = L - np.logaddexp.reduce(L, axis=1, keepdims=True)
     T = c.floor[t] * c.shares[cut] + (1 - c.floor[t]) * np.eye(L.shape[1])[one.codes[:, 0]]
     w = one.W[:, 0] / one.W.sum() * _sizes(s)[t]

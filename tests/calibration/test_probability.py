@@ -69,7 +69,7 @@ def test_blend_is_the_maximum_of_the_smoothed_likelihood(use_power, c):
 
     def loss(theta):
         power = theta[1] if use_power else 0.0
-        logit = Blend(s.shares, found.doubt, 0.0, theta[0], power).decision(s.F)
+        logit = Blend(s.shares, found.delta, 0.0, theta[0], power).decision(s.F)
         logp = logit - np.logaddexp.reduce(logit, axis=1, keepdims=True)
         return -np.average((T * logp).sum(axis=1), weights=s.w)
 
@@ -140,7 +140,7 @@ def test_calibration_improves_an_underconfident_score():
 
 
 def test_true_posteriors_pass_almost_unchanged():
-    """The blend contains the identity up to the doubt, which goes to zero: consistency is kept."""
+    """The blend contains the identity up to the delta, which goes to zero: consistency is kept."""
     rng = np.random.default_rng(0)
     gaps = []
     for n in (1000, 100_000):

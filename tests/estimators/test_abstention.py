@@ -325,14 +325,14 @@ def test_the_choice_of_hyperparameters_counts_half_an_error_each():
         (grid, 120, np.sqrt(100 / 120)),
     ]:
         model = lspc(**params).fit(X[:rows], Y[:rows])
-        assert model._evidence().hidden == pytest.approx(hidden)
+        assert model._calibration_set().hidden == pytest.approx(hidden)
         found = heldout_decisions(model, X[:rows], Y[:rows], {}, promised=False).decisions[0]
         assert found.hidden == pytest.approx(hidden)
     families = Recalibrated(lspc(**grid), ["temperature", "vector"]).fit(X[:80], Y[:80])
-    assert families._evidence().hidden == 1.5
-    assert Recalibrated(lspc(**grid), "vector").fit(X[:80], Y[:80])._evidence().hidden == 1.0
+    assert families._calibration_set().hidden == 1.5
+    assert Recalibrated(lspc(**grid), "vector").fit(X[:80], Y[:80])._calibration_set().hidden == 1.0
     persons = lspc(**grid).fit(X[:120], Y[:120], groups=np.arange(120) // 4)
-    assert persons._evidence().hidden == 1.0
+    assert persons._calibration_set().hidden == 1.0
     frozen = FrozenEstimator(lspc(**grid).fit(X[:80], Y[:80]))
     assert heldout_decisions(frozen, X[80:], Y[80:], {}).decisions[0].hidden == 0
 
@@ -369,26 +369,26 @@ def by_hand(make, X, y, fold, given):
 def test_few_rows_are_predicted_by_fits_without_them(make, given, size):
     fitted = make().fit(X[:size], Y[:size], **given)
     own, before = split_params(fitted, given)
-    evidence = cross_fitted(fitted, X[:size], Y[:size], own, before)
+    heldout = cross_fitted(fitted, X[:size], Y[:size], own, before)
     held = inner_model(fitted)._held_rows()
     fold = fold_ids(FOLDS, held.codes, held.group, 0, held.task)
     assert len(np.unique(fold)) == FOLDS
-    np.testing.assert_allclose(evidence.P, by_hand(make, X[:size], Y[:size], fold, given), atol=1e-12)
-    np.testing.assert_array_equal(evidence.codes, Y[:size])
-    assert evidence.hidden == 0
-    assert inner_model(fitted)._evidence().hidden > 0
+    np.testing.assert_allclose(heldout.P, by_hand(make, X[:size], Y[:size], fold, given), atol=1e-12)
+    np.testing.assert_array_equal(heldout.codes, Y[:size])
+    assert heldout.hidden == 0
+    assert inner_model(fitted)._calibration_set().hidden > 0
     if "groups" in given:
         assert all(len(set(fold[given["groups"] == g])) == 1 for g in range(size // 3))
     threshold = Abstaining(make(), max_error=0.3).fit(X[:size], Y[:size], **given).threshold_
-    wrong = evidence.P.argmax(axis=1) != Y[:size]
-    d = Decisions(evidence.P.max(axis=1), wrong, evidence.w, evidence.group, evidence.count)
+    wrong = heldout.P.argmax(axis=1) != Y[:size]
+    d = Decisions(heldout.P.max(axis=1), wrong, heldout.w, heldout.group, heldout.count)
     assert threshold == safe_threshold(d, 0.3, 1 - 0.95)
 
 
 def test_cross_fitting_is_for_few_rows_with_hyperparameters_that_were_chosen_on_them():
     def changed(model, X, y, own=None):
         fitted = model.fit(X, y)
-        return cross_fitted(fitted, X, y, own or {}, {}).hidden != fitted._evidence().hidden
+        return cross_fitted(fitted, X, y, own or {}, {}).hidden != fitted._calibration_set().hidden
 
     assert changed(lspc(**TRIED), X[:200], Y[:200])
     assert not changed(lspc(**TRIED), X[:201], Y[:201])
@@ -404,14 +404,14 @@ def test_parameters_of_rows_are_divided_with_them():
     w = np.r_[np.ones(45), np.full(45, 3.0)]
     frame = pd.DataFrame(X[:90], columns=["a", "b"])
     fitted = lspc(**TRIED).fit(frame, list(Y[:90]), sample_weight=w)
-    evidence = cross_fitted(fitted, frame, list(Y[:90]), {"sample_weight": w, "groups": None}, {})
+    heldout = cross_fitted(fitted, frame, list(Y[:90]), {"sample_weight": w, "groups": None}, {})
     held = fitted._held_rows()
     fold = fold_ids(FOLDS, held.codes, held.group, 0, held.task)
     for k in range(FOLDS):
         one = lspc(**TRIED).fit(X[:90][fold != k], Y[:90][fold != k], sample_weight=w[fold != k])
-        np.testing.assert_allclose(evidence.P[fold == k], one.predict_proba(X[:90][fold == k]), atol=1e-12)
-    np.testing.assert_array_equal(evidence.w, held.weight)
-    np.testing.assert_array_equal(evidence.count, w)
+        np.testing.assert_allclose(heldout.P[fold == k], one.predict_proba(X[:90][fold == k]), atol=1e-12)
+    np.testing.assert_array_equal(heldout.w, held.weight)
+    np.testing.assert_array_equal(heldout.count, w)
 
 
 # ------------------------------------------------------------------------- the wrapper

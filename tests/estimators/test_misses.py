@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from leastwise import LSPC, Abstaining, MultiLabelLSPC, MultiTaskLSPC, load, save
-from leastwise.calibration.conformal import Evidence
+from leastwise.calibration.conformal import CalibrationSet
 from leastwise.calibration.misses import LEVELS, blocked, miss_bound, miss_level, smallest_miss_limit
 from leastwise.estimators._abstention_rows import decided
 
@@ -17,7 +17,7 @@ from leastwise.estimators._abstention_rows import decided
 def drawn(n, rng, power=3.0):
     """Two classes, the second one rare; probabilities are calibrated."""
     p = rng.random(n) ** power
-    return Evidence(np.column_stack([1 - p, p]), (rng.random(n) < p).astype(int), np.ones(n))
+    return CalibrationSet(np.column_stack([1 - p, p]), (rng.random(n) < p).astype(int), np.ones(n))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -60,11 +60,11 @@ def test_groups_and_weights_know_less_than_single_rows():
     e = drawn(1000, np.random.default_rng(3))
     codes = decided(e.P, 0.5)
     one = miss_level(e, codes, 1, 0.1, 0.05)
-    grouped = Evidence(e.P, e.codes, e.w, group=np.arange(1000) // 5)
-    weighted = Evidence(e.P, e.codes, np.random.default_rng(0).uniform(0.5, 2, 1000))
+    grouped = CalibrationSet(e.P, e.codes, e.w, group=np.arange(1000) // 5)
+    weighted = CalibrationSet(e.P, e.codes, np.random.default_rng(0).uniform(0.5, 2, 1000))
     assert miss_level(grouped, codes, 1, 0.1, 0.05) < one
     assert 0 < miss_level(weighted, codes, 1, 0.1, 0.05) <= one
-    assert miss_level(Evidence(e.P, e.codes, e.w, hidden=6.0), codes, 1, 0.1, 0.05) < one
+    assert miss_level(CalibrationSet(e.P, e.codes, e.w, hidden=6.0), codes, 1, 0.1, 0.05) < one
 
 
 def test_rows_are_blocked_by_the_probability_of_a_class_that_is_not_predicted():
@@ -132,8 +132,11 @@ def test_too_few_rows_of_a_class_accept_that_class_only_and_say_what_is_possible
     assert model.miss_levels_[0] == 0
     assert model.miss_bounds_[0] == 0
     assert set(model.predict(X)[model.accepts(X)]) == {"fault"}
-    e = model.estimator_._evidence()
-    codes, possible = decided(e.P, 0.5), smallest_miss_limit(model.estimator_._evidence(), decided(e.P, 0.5), 0, 0.05)
+    e = model.estimator_._calibration_set()
+    codes, possible = (
+        decided(e.P, 0.5),
+        smallest_miss_limit(model.estimator_._calibration_set(), decided(e.P, 0.5), 0, 0.05),
+    )
     level = miss_level(e, codes, 0, possible, 0.05)
     assert np.any((codes != 0) & (e.P[:, 0] < level))
     assert possible > 0.05

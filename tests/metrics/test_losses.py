@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from leastwise import LSPC, MultiTaskLSPC
 from leastwise.calibration.blend import Sample
 from leastwise.calibration.calibrators import ClipNormalise
-from leastwise.calibration.conformal import Evidence
+from leastwise.calibration.conformal import CalibrationSet
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.calibration.recalibration import _try
 from leastwise.estimators._html_repr import row_outcomes
@@ -78,7 +78,7 @@ WEIGHTED = {
     "choice of a calibration": by_choice,
     "report of tasks": by_task_report,
     "report": lambda P, codes, w: np.average(
-        Predictions(Evidence(P, codes, w), np.arange(len(codes)), None, 0.5).loss, weights=w
+        Predictions(CalibrationSet(P, codes, w), np.arange(len(codes)), None, 0.5).loss, weights=w
     ),
     "notebook": lambda P, codes, w: np.average(row_outcomes(P, codes, w)[3], weights=w),
 }

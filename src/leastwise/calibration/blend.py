@@ -1,7 +1,7 @@
 r"""The blend: a log-linear family of calibrators, its fit by Newton's method, and its credibility.
 
     p(y|x)  ~  share_y * g_y(F_y)^power * exp(sharpness * F_y),
-    g_y(F)  =  max(F, 0) / share_y + doubt
+    g_y(F)  =  max(F, 0) / share_y + delta
 
 power = 1, sharpness = 0 is clip-and-normalise with a small constant; power = 0 is the softmax with a temperature.
 Away from the data the domain weight falls to zero, and the result is the class shares.
@@ -111,17 +111,15 @@ class Blend:
     """The log-linear family described above. ``floor`` is the weight of the class shares in every result."""
 
     shares: Array
-    doubt: float
+    delta: float
     floor: float
     sharpness: float
     power: float
 
     def decision(self, F: Array, in_domain: Array | None = None) -> Array:
-        score, log_score = _features(F, to_namespace(self.shares, F), self.doubt)
-        evidence = self.sharpness * score + self.power * log_score
-        return to_namespace(np.log(self.shares), F) + (
-            evidence if in_domain is None else in_domain[:, None] * evidence
-        )
+        score, log_score = _features(F, to_namespace(self.shares, F), self.delta)
+        logits = self.sharpness * score + self.power * log_score
+        return to_namespace(np.log(self.shares), F) + (logits if in_domain is None else in_domain[:, None] * logits)
 
     def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         shares = to_namespace(self.shares, F)
@@ -140,10 +138,10 @@ class Blend:
         return self.sharpness * (1 - squares) / max(len(self.shares) - 1, 1) + self.power
 
 
-def _features(F: Array, shares: Array, doubt: float) -> tuple[Array, Array]:
+def _features(F: Array, shares: Array, delta: float) -> tuple[Array, Array]:
     xp = get_namespace(F)
     positive = np.maximum(F, 0) if xp is np else xp.clip(F, 0, None)
-    return F, xp.log(positive / shares + scalar(doubt, F))
+    return F, xp.log(positive / shares + scalar(delta, F))
 
 
 # -------------------------------------------------------------------------- fit
@@ -188,15 +186,15 @@ def _fit(sample: Sample, start: Calibrator | None, use_power: bool = True) -> tu
         Its softmax probabilities.
     """
     shares, size = sample.shares, sample.size
-    doubt, floor = size ** (-1 / 3), 1 / (size + 2)
-    A = np.stack([feature.T for feature in _features(sample.F, shares, doubt)[: 1 + use_power]])
+    delta, floor = size ** (-1 / 3), 1 / (size + 2)
+    A = np.stack([feature.T for feature in _features(sample.F, shares, delta)[: 1 + use_power]])
     theta = (0.0, 1.0) if use_power else (1.0, 0.0)
     if isinstance(start, Blend):
         theta = (start.sharpness, start.power * use_power)
     rounding = 1e-13 if A.dtype == np.float64 else 1e-6
     kind = BinaryLikelihood if len(shares) == 2 else _Likelihood
     theta, P = kind.of(A, shares, floor, sample.y, sample.w).minimise(theta, rounding)
-    return Blend(shares, doubt, floor, *theta), P
+    return Blend(shares, delta, floor, *theta), P
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class HeldRows:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class CalibrationSet:
     """Held-out rows of positive weight.
 
     Attributes
@@ -113,24 +113,24 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def part(self, rows: Array) -> Evidence:
+    def part(self, rows: Array) -> CalibrationSet:
         """Some of the rows, with their share of the hidden errors."""
         group, task, count = (None if a is None else a[rows] for a in (self.group, self.task, self.count))
         hidden = self.hidden and self.hidden * float(self.w[rows].sum() / self.w.sum())
-        return Evidence(self.P[rows], self.codes[rows], self.w[rows], group, task, count, hidden)
+        return CalibrationSet(self.P[rows], self.codes[rows], self.w[rows], group, task, count, hidden)
 
-    def of_unseen_tasks(self) -> Evidence:
+    def of_unseen_tasks(self) -> CalibrationSet:
         """The same with each task as one observation, to predict what happens in unseen tasks."""
         return replace(self, group=self.task, task=None, count=None, hidden=0.0)
 
 
-def gather(P: Array, held: HeldRows, label: int | None = None, hidden: float = 0.0) -> Evidence:
+def gather(P: Array, held: HeldRows, label: int | None = None, hidden: float = 0.0) -> CalibrationSet:
     """The rows of positive weight, with their held-out probabilities P (n x c); of one label for many labels."""
     column = (slice(None),) if label is None else (slice(None), label)
     codes, w = held.codes[column], held.weight[column]
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
     group, task, count = (None if a is None else a[rows] for a in (held.group, held.task, held.count))
-    return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), group, task, count, hidden)
+    return CalibrationSet(P[rows].astype(float), codes[rows], w[rows].astype(float), group, task, count, hidden)
 
 
 def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Array, Array]:
@@ -228,31 +228,31 @@ def nonconformity(P: Array, method: str, rng: np.random.Generator) -> Array:
     return above if method == "aps" else above + rng.random((len(P), 1)) * P
 
 
-def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: bool) -> Array:
+def class_levels(scores: Array, heldout: CalibrationSet, coverage: float, by_class: bool) -> Array:
     """Largest nonconformity of each class that is in a set, of shape (c,), from those of the true classes (n,)."""
-    c = evidence.P.shape[1]
+    c = heldout.P.shape[1]
     if not by_class:
-        return np.full(c, _level(scores, evidence, coverage))
-    own = [np.flatnonzero(evidence.codes == k) for k in range(c)]
-    return np.array([_level(scores[rows], evidence.part(rows), coverage) for rows in own])
+        return np.full(c, _level(scores, heldout, coverage))
+    own = [np.flatnonzero(heldout.codes == k) for k in range(c)]
+    return np.array([_level(scores[rows], heldout.part(rows), coverage) for rows in own])
 
 
-def _level(scores: Array, evidence: Evidence, coverage: float) -> float:
-    weights = independent_weights(evidence.w, evidence.group, evidence.count)
-    return float(upper_quantile(scores[None], weights, coverage, evidence.hidden)[0])
+def _level(scores: Array, heldout: CalibrationSet, coverage: float) -> float:
+    weights = independent_weights(heldout.w, heldout.group, heldout.count)
+    return float(upper_quantile(scores[None], weights, coverage, heldout.hidden)[0])
 
 
 def levels(
-    evidence: Evidence, coverage: float, method: str, by_class: bool, by_task: bool, rng: np.random.Generator
+    heldout: CalibrationSet, coverage: float, method: str, by_class: bool, by_task: bool, rng: np.random.Generator
 ) -> tuple[Array, dict[int, Array]]:
     """Levels of the classes for all tasks together, and for each task with enough rows."""
-    scores = nonconformity(evidence.P, method, rng)[np.arange(len(evidence)), evidence.codes]
-    common = class_levels(scores, evidence, coverage, by_class)
+    scores = nonconformity(heldout.P, method, rng)[np.arange(len(heldout)), heldout.codes]
+    common = class_levels(scores, heldout, coverage, by_class)
     own: dict[int, Array] = {}
-    if by_task and evidence.task is not None:
-        for t in np.unique(evidence.task).tolist():
-            rows = np.flatnonzero(evidence.task == t)
-            part = evidence.part(rows)
+    if by_task and heldout.task is not None:
+        for t in np.unique(heldout.task).tolist():
+            rows = np.flatnonzero(heldout.task == t)
+            part = heldout.part(rows)
             if independent_weights(part.w, part.group, part.count).sum() * (1 - coverage) >= OUTSIDE - ROUNDING:
                 own[t] = class_levels(scores[rows], part, coverage, by_class)
     return common, own

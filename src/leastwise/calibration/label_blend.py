@@ -170,7 +170,7 @@ class BlendFit:
     sample : LabelSample
     shares : ndarray of shape (O,)
         Class shares, which are also the scores far from all data.
-    doubt, floor : ndarray of shape (T,)
+    delta, floor : ndarray of shape (T,)
     size : ndarray of shape (T,)
         Number of independent observations of each label.
     use_power : bool
@@ -179,7 +179,7 @@ class BlendFit:
 
     sample: LabelSample
     shares: Array
-    doubt: Array
+    delta: Array
     floor: Array
     size: Array
     use_power: bool
@@ -270,7 +270,7 @@ class BlendFit:
         i, j = rows[known], np.nonzero(known)[1]
         t, k = labels[j], np.take(columns.T, j, axis=1)
         F, shares = sample.F[i, k].astype(float), self.shares.astype(float)
-        small = shares * np.repeat(self.doubt.astype(float), np.diff(sample.starts))
+        small = shares * np.repeat(self.delta.astype(float), np.diff(sample.starts))
         log_score = np.log(np.maximum(F, 0) + small[k]) - np.log(shares)[k]
         base, floor = np.log(shares)[k], self.floor[t].astype(float)
         A = np.stack([F[1:] - F[0], log_score[1:] - log_score[0]])

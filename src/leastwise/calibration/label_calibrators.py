@@ -81,12 +81,12 @@ class LabelBlend:
     starts : ndarray of int of shape (T + 1,)
     shares : ndarray of shape (O,)
         Class shares.
-    doubt, floor, sharpness, power : ndarray of shape (T,)
+    delta, floor, sharpness, power : ndarray of shape (T,)
     """
 
     starts: Array
     shares: Array
-    doubt: Array
+    delta: Array
     floor: Array
     sharpness: Array
     power: Array
@@ -94,13 +94,11 @@ class LabelBlend:
     def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         """Logarithms of probabilities, up to a constant per row and label."""
         xp, shares = get_namespace(F), to_namespace(self.shares, F)
-        sharpness, power, doubt = (
-            to_namespace(self._by_output(x), F) for x in (self.sharpness, self.power, self.doubt)
+        sharpness, power, delta = (
+            to_namespace(self._by_output(x), F) for x in (self.sharpness, self.power, self.delta)
         )
-        evidence = sharpness * F + power * xp.log(xp.clip(F, 0, None) / shares + doubt)
-        return to_namespace(np.log(self.shares), F) + (
-            evidence if in_domain is None else in_domain[:, None] * evidence
-        )
+        logits = sharpness * F + power * xp.log(xp.clip(F, 0, None) / shares + delta)
+        return to_namespace(np.log(self.shares), F) + (logits if in_domain is None else in_domain[:, None] * logits)
 
     def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities."""
@@ -238,8 +236,8 @@ def _unshrunk_blend(
 ) -> tuple[LabelBlend, float]:
     """The blend of every label before it is shrunk, and the credibility of all of them."""
     dtype = sample.F.dtype
-    doubt, floor = (x.astype(dtype) for x in (size ** (-1 / 3), 1 / (size + 2)))
-    fit = BlendFit(sample, shares, doubt, floor, size, use_power)
+    delta, floor = (x.astype(dtype) for x in (size ** (-1 / 3), 1 / (size + 2)))
+    fit = BlendFit(sample, shares, delta, floor, size, use_power)
     first = [0.0, float(use_power)]
     if isinstance(start, LabelBlend):
         first = [start.sharpness.mean(), start.power.mean() * use_power]
@@ -247,7 +245,7 @@ def _unshrunk_blend(
 
     def blend(theta: Array) -> LabelBlend:
         sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
-        return LabelBlend(sample.starts, shares, doubt, floor, sharpness, power)
+        return LabelBlend(sample.starts, shares, delta, floor, sharpness, power)
 
     strength = _credibility(sample, blend(theta), size)
     return blend(theta if pooled else fit.each(theta, H, pull)), strength

@@ -47,7 +47,7 @@ class Logits:
         Log-likelihood ratios, logarithms of class shares, and targets.
     w, in_domain : ndarray of shape (n,)
         Weights, and the factor of b in each row.
-    reach : float
+    max_logit : float
         The squares of ``quadratic`` are constant where s is beyond this.
     """
 
@@ -57,7 +57,7 @@ class Logits:
     T: Array
     w: Array
     in_domain: Array
-    reach: float = np.inf
+    max_logit: float = np.inf
 
     def take(self, rows: Array) -> Logits:
         """Some of the rows, in column order, which makes sums over few classes faster."""
@@ -83,7 +83,7 @@ class Logits:
             return ()
         if self.kind == "vector":
             return self.E, self.in_domain[:, None]
-        S = centred(self.E, self.reach)
+        S = centred(self.E, self.max_logit)
         return S, S**2, self.in_domain[:, None]
 
     def at(self, theta: Array) -> tuple[float, Array]:
@@ -168,12 +168,12 @@ class Logits:
         if self.kind != "quadratic":
             return bool(np.diagonal(matrices(self.kind, theta, c)[0]).min() >= 0)
         D, u, _ = theta[1:].reshape(3, c)
-        return bool(theta[0] >= 0 and np.min(theta[0] + D - 2 * self.reach * np.abs(u)) >= 0)
+        return bool(theta[0] >= 0 and np.min(theta[0] + D - 2 * self.max_logit * np.abs(u)) >= 0)
 
 
-def centred(E: Array, reach: float = np.inf) -> Array:
-    """Log-likelihood ratios minus their mean over the classes, cut off at ``reach``."""
-    return np.clip(E - E.mean(axis=1, keepdims=True), -reach, reach)
+def centred(E: Array, max_logit: float = np.inf) -> Array:
+    """Log-likelihood ratios minus their mean over the classes, cut off at ``max_logit``."""
+    return np.clip(E - E.mean(axis=1, keepdims=True), -max_logit, max_logit)
 
 
 def off_diagonal(c: int) -> Array:

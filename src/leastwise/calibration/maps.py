@@ -57,7 +57,7 @@ class Predictions:
     group: Array
     in_domain: Array | None = None
 
-    def evidence(self, floor: float) -> Array:
+    def log_ratios(self, floor: float) -> Array:
         """Log-likelihood ratios log p - log(class shares); mixing in a share ``floor`` of these keeps them finite."""
         shares = np.exp(self.base)
         return np.log((1 - floor) * self.P + floor * shares) - self.base
@@ -103,7 +103,7 @@ class Linear:
 
     def proba(self, given: Predictions) -> Array:
         """Probabilities."""
-        E, shares = given.evidence(self.floor), np.exp(given.base)
+        E, shares = given.log_ratios(self.floor), np.exp(given.base)
         group = given.group if len(self.W) > 1 else np.full(len(E), -1)
         L = np.empty_like(E)
         for g in np.unique(group):
@@ -123,7 +123,7 @@ class Quadratic:
         Slope that all classes share.
     D, u, b : ndarray of shape (G + 1, c)
         Differences of slopes, factors of s^2, and intercepts. As in ``Linear`` the last ones are common.
-    reach : float
+    max_logit : float
         s is cut off here, so that the map increases beyond the rows of its fit too.
     floor : float
     """
@@ -132,13 +132,13 @@ class Quadratic:
     D: Array
     u: Array
     b: Array
-    reach: float
+    max_logit: float
     floor: float
 
     def proba(self, given: Predictions) -> Array:
         """Probabilities."""
-        E, shares = given.evidence(self.floor), np.exp(given.base)
-        S = centred(E, self.reach)
+        E, shares = given.log_ratios(self.floor), np.exp(given.base)
+        S = centred(E, self.max_logit)
         g = given.group if len(self.b) > 1 else np.full(len(E), -1)
         in_domain = 1.0 if given.in_domain is None else given.in_domain[:, None]
         L = given.base + self.tau[g] * E + (self.D[g] + self.u[g] * S) * S + in_domain * self.b[g]
@@ -240,7 +240,7 @@ class CalibrationSet(Predictions):
     @cached_property
     def _logits(self) -> Logits:
         in_domain = np.ones(len(self.w)) if self.in_domain is None else self.in_domain
-        E, base, T = (np.asfortranarray(a) for a in (self.evidence(self.floor), self.base, self.targets))
+        E, base, T = (np.asfortranarray(a) for a in (self.log_ratios(self.floor), self.base, self.targets))
         return Logits("temperature", E, base, T, self.w, in_domain, float(np.abs(centred(E)).max(initial=0.0)))
 
     @cached_property
@@ -323,7 +323,7 @@ def _fit_quadratic(sample: CalibrationSet, setting: Setting, near: Recalibrator 
     starts = list(np.hstack([near.tau, near.D, near.u, near.b])) if isinstance(near, Quadratic) else []
     thetas = np.stack(_fit_thetas(sample, setting, "quadratic", starts))
     D, u, b = np.split(thetas[:, 1:], 3, axis=1)
-    return Quadratic(thetas[:, :1], D, u, b, sample.logits("quadratic").reach, sample.floor)
+    return Quadratic(thetas[:, :1], D, u, b, sample.logits("quadratic").max_logit, sample.floor)
 
 
 def _fit_beta(sample: CalibrationSet, setting: Setting, near: Recalibrator | None) -> Linear | OneVersusRest:

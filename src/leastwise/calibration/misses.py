@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from leastwise.calibration.conformal import Evidence
+from leastwise.calibration.conformal import CalibrationSet
 from leastwise.calibration.risk import LIMITS, STEPS, Decisions
 
 Array = np.ndarray
@@ -40,9 +40,9 @@ def blocked(P: Array, codes: Array, levels: Array) -> Array:
     return np.asarray(over.any(axis=1))
 
 
-def miss_level(evidence: Evidence, predicted: Array, k: int, limit: float, delta: float) -> float:
+def miss_level(heldout: CalibrationSet, predicted: Array, k: int, limit: float, delta: float) -> float:
     """The largest level with a share of missed rows of class k below the limit, with probability 1 - delta."""
-    own, missed = _rows_of(evidence, predicted, k)
+    own, missed = _rows_of(heldout, predicted, k)
 
     def fails(level: float) -> bool:
         return replace(own, wrong=missed(level)).p_value(0.0, limit) > delta
@@ -51,28 +51,28 @@ def miss_level(evidence: Evidence, predicted: Array, k: int, limit: float, delta
     return float(LEVELS[kept - 1]) if kept else 0.0
 
 
-def miss_bound(evidence: Evidence, predicted: Array, k: int, level: float, delta: float) -> float:
+def miss_bound(heldout: CalibrationSet, predicted: Array, k: int, level: float, delta: float) -> float:
     """Upper bound of the share of missed rows of class k at a given level; NaN if there are no rows of the class."""
-    own, missed = _rows_of(evidence, predicted, k)
+    own, missed = _rows_of(heldout, predicted, k)
     return replace(own, wrong=missed(level)).bound(0.0, delta) if level > 0 else 0.0
 
 
-def smallest_miss_limit(evidence: Evidence, predicted: Array, k: int, delta: float) -> float | None:
+def smallest_miss_limit(heldout: CalibrationSet, predicted: Array, k: int, delta: float) -> float | None:
     """The smallest of ``LIMITS`` at which some held-out row is accepted as another class; None if there is none."""
-    least = least_probability(evidence, predicted, k)
-    kept = (limit for limit in LIMITS if miss_level(evidence, predicted, k, limit, delta) > least)
+    least = least_probability(heldout, predicted, k)
+    kept = (limit for limit in LIMITS if miss_level(heldout, predicted, k, limit, delta) > least)
     return next(kept, None)
 
 
-def least_probability(evidence: Evidence, predicted: Array, k: int) -> float:
+def least_probability(heldout: CalibrationSet, predicted: Array, k: int) -> float:
     """The smallest probability of class k among rows with other predictions: no lower level accepts any of them."""
-    return float(np.min(evidence.P[predicted != k, k], initial=np.inf))
+    return float(np.min(heldout.P[predicted != k, k], initial=np.inf))
 
 
-def _rows_of(evidence: Evidence, predicted: Array, k: int) -> tuple[Decisions, Callable[[float], Array]]:
+def _rows_of(heldout: CalibrationSet, predicted: Array, k: int) -> tuple[Decisions, Callable[[float], Array]]:
     """The rows of class k, and which of them are missed at a level."""
-    rows = np.flatnonzero(evidence.codes == k)
-    group, count = (None if a is None else a[rows] for a in (evidence.group, evidence.count))
-    p, other, none = evidence.P[rows, k], predicted[rows] != k, np.zeros(len(rows))
-    own = Decisions(none, none.astype(bool), evidence.w[rows], group, count, evidence.hidden)
+    rows = np.flatnonzero(heldout.codes == k)
+    group, count = (None if a is None else a[rows] for a in (heldout.group, heldout.count))
+    p, other, none = heldout.P[rows, k], predicted[rows] != k, np.zeros(len(rows))
+    own = Decisions(none, none.astype(bool), heldout.w[rows], group, count, heldout.hidden)
     return own, lambda level: other & (p < level)

@@ -362,7 +362,7 @@ class Rule:
     def warn_misses(self, name: Any, limit: float, rows: Any, possible: float | None) -> None:
         """Warn that rows are accepted as one class only, with the smallest limit that would accept others.
 
-        ``rows`` is the ``Evidence`` of the held-out rows of the class.
+        ``rows`` is the ``CalibrationSet`` of the held-out rows of the class.
         """
         name = name.item() if isinstance(name, np.generic) else name
         need = rows_needed(limit, self.delta, rows.group is None, rows.hidden)

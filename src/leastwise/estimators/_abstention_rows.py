@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.conformal import Evidence, HeldRows, gather
+from leastwise.calibration.conformal import CalibrationSet, HeldRows, gather
 from leastwise.calibration.misses import blocked, least_probability, miss_bound, miss_level, smallest_miss_limit
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
 from leastwise.estimators._cross_fitting import cross_fitted
 from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import label_evidence, label_tables
+from leastwise.estimators.predicting import label_calibration_sets, label_tables
 from leastwise.fitting import new_rows
 from leastwise.fitting.checks import check_groups
 from leastwise.model_selection.folds import observation_counts
@@ -39,24 +39,25 @@ class HeldOutDecisions:
 
     Attributes
     ----------
-    evidence : list of Evidence
+    parts : list of CalibrationSet
+        One for all classes, or one for each label.
     limits : list of float
         The second of two classes is predicted where its probability is above this.
     labels : bool
         True for a multi-label model.
-    unseen_task : Evidence, optional
+    unseen_task : CalibrationSet, optional
         Rows of tasks that were held out completely.
     """
 
-    evidence: list[Evidence]
+    parts: list[CalibrationSet]
     limits: list[float]
     labels: bool = False
-    unseen_task: Evidence | None = None
+    unseen_task: CalibrationSet | None = None
 
     @property
     def decisions(self) -> list[Decisions]:
         """Decisions on the rows, without limits of classes."""
-        return [_decisions(part, limit) for part, limit in zip(self.evidence, self.limits, strict=True)]
+        return [_decisions(part, limit) for part, limit in zip(self.parts, self.limits, strict=True)]
 
 
 def is_labels(model: Any) -> bool:
@@ -93,10 +94,10 @@ def heldout_decisions(
             "leastwise, or fit it on other rows and give sklearn.frozen.FrozenEstimator(model)."
         )
     if is_labels(inner):
-        return _label_decisions(inner, label_evidence(inner))
-    unseen = inner._unseen_task_evidence() if isinstance(core(inner), TaskClassifier) else None
-    evidence = cross_fitted(model, X, y, params, before or {}) if promised else inner._evidence()
-    return HeldOutDecisions([evidence], [0.5], unseen_task=unseen)
+        return _label_decisions(inner, label_calibration_sets(inner))
+    unseen = inner._unseen_task_calibration_set() if isinstance(core(inner), TaskClassifier) else None
+    heldout = cross_fitted(model, X, y, params, before or {}) if promised else inner._calibration_set()
+    return HeldOutDecisions([heldout], [0.5], unseen_task=unseen)
 
 
 def _frozen_decisions(model: Any, inner: Any, X: Any, y: Any, params: dict[str, Any]) -> HeldOutDecisions:
@@ -162,19 +163,19 @@ def class_codes(classes: Array, y: Any) -> Array:
         ) from None
 
 
-def _label_decisions(inner: Any, parts: list[Evidence]) -> HeldOutDecisions:
+def _label_decisions(inner: Any, parts: list[CalibrationSet]) -> HeldOutDecisions:
     limits = np.broadcast_to(inner.threshold_, len(parts))
     return HeldOutDecisions(parts, [float(limit) for limit in limits], labels=True)
 
 
-def _decisions(evidence: Evidence, threshold: float = 0.5, levels: Array | None = None) -> Decisions:
+def _decisions(heldout: CalibrationSet, threshold: float = 0.5, levels: Array | None = None) -> Decisions:
     """Decisions on rows; those that ``levels`` (see ``blocked``) exclude have the confidence -1."""
-    codes = decided(evidence.P, threshold)
-    confidence, hidden = evidence.P[np.arange(len(codes)), codes], evidence.hidden
+    codes = decided(heldout.P, threshold)
+    confidence, hidden = heldout.P[np.arange(len(codes)), codes], heldout.hidden
     if levels is not None:
-        confidence = np.where(blocked(evidence.P, codes, levels), -1.0, confidence)
+        confidence = np.where(blocked(heldout.P, codes, levels), -1.0, confidence)
         hidden += np.isfinite(levels).sum() / 2  # levels were chosen on the same rows
-    return Decisions(confidence, codes != evidence.codes, evidence.w, evidence.group, evidence.count, hidden)
+    return Decisions(confidence, codes != heldout.codes, heldout.w, heldout.group, heldout.count, hidden)
 
 
 def decided(P: Array, threshold: float) -> Array:
@@ -240,18 +241,18 @@ class Thresholds:
 
 def row_thresholds(rule: Rule, heldout: HeldOutDecisions, classes: Array, tasks: list | None) -> Thresholds:
     """Thresholds of all rows, of unseen tasks, and of the tasks with these ids."""
-    evidence, unseen = heldout.evidence[0], heldout.unseen_task
+    part, unseen = heldout.parts[0], heldout.unseen_task
     limits = _class_limits(rule, classes)
-    levels, bounds = _miss_levels(rule, evidence, limits, classes) if limits else (None, None)
-    decisions = _decisions(evidence, levels=levels)
+    levels, bounds = _miss_levels(rule, part, limits, classes) if limits else (None, None)
+    decisions = _decisions(part, levels=levels)
     threshold = rule.threshold(decisions)
     level = np.full(len(decisions), threshold)
     unseen_task, unseen_levels, own, promised = None, None, None, None
-    if evidence.task is not None:
-        unseen_task, unseen_levels = _unseen_task_thresholds(rule, evidence, unseen, limits, classes)
+    if part.task is not None:
+        unseen_task, unseen_levels = _unseen_task_thresholds(rule, part, unseen, limits, classes)
         if tasks is not None:
-            own, promised = rule.task_thresholds(decisions, evidence.task, len(tasks), threshold)
-            level = own[evidence.task]
+            own, promised = rule.task_thresholds(decisions, part.task, len(tasks), threshold)
+            level = own[part.task]
     coverage, bound = rule.outcome(decisions, level)
     if not coverage:
         rule.warn_empty(decisions)
@@ -265,7 +266,7 @@ def row_thresholds(rule: Rule, heldout: HeldOutDecisions, classes: Array, tasks:
 
 
 def _unseen_task_thresholds(
-    rule: Rule, evidence: Evidence, unseen: Evidence | None, limits: dict[int, float], classes: Array
+    rule: Rule, heldout: CalibrationSet, unseen: CalibrationSet | None, limits: dict[int, float], classes: Array
 ) -> tuple[float, Array | None]:
     """The threshold of unseen tasks, and their miss levels; without tasks to set them on, limits accept nothing."""
     levels = None
@@ -274,24 +275,24 @@ def _unseen_task_thresholds(
         levels[list(limits)] = 0.0
         if unseen is not None:
             levels = _miss_levels(rule, unseen, limits)[0]
-    threshold = rule.threshold(_decisions(evidence if unseen is None else unseen, levels=levels))
+    threshold = rule.threshold(_decisions(heldout if unseen is None else unseen, levels=levels))
     return np.inf if unseen is None and rule.max_error is not None else threshold, levels
 
 
 def label_thresholds(rule: Rule, heldout: HeldOutDecisions, names: tuple) -> Thresholds:
     """A threshold for every label."""
-    n_labels = len(heldout.evidence)
+    n_labels = len(heldout.parts)
     limits = _class_limits(rule, np.array(names, dtype=object), "labels")
     levels, bounds = np.full(n_labels, np.inf), np.full(n_labels, np.nan)
     for t, limit in limits.items():
-        part, place = heldout.evidence[t], {1: limit}
+        part, place = heldout.parts[t], {1: limit}
         if part.P.shape[1] != 2:
             raise ValueError(f"max_miss[{names[t]!r}] is for a label of two classes; this one has {part.P.shape[1]}.")
         found = _miss_levels(rule, part, place, np.array([f"not {names[t]}", names[t]]), heldout.limits[t])
         levels[t], bounds[t] = found[0][1], found[1][1]
     decisions = [
         _decisions(part, limit, np.array([np.inf, level]) if np.isfinite(level) else None)
-        for part, limit, level in zip(heldout.evidence, heldout.limits, levels, strict=True)
+        for part, limit, level in zip(heldout.parts, heldout.limits, levels, strict=True)
     ]
     thresholds = np.array([rule.threshold(d) for d in decisions])
     outcomes = [rule.outcome(d, np.full(len(d), t)) for d, t in zip(decisions, thresholds, strict=True)]
@@ -314,17 +315,17 @@ def _class_limits(rule: Rule, names: Array, what: str = "classes") -> dict[int, 
 
 
 def _miss_levels(
-    rule: Rule, evidence: Evidence, limits: dict[int, float], warned: Array | None = None, threshold: float = 0.5
+    rule: Rule, heldout: CalibrationSet, limits: dict[int, float], warned: Array | None = None, threshold: float = 0.5
 ) -> tuple[Array, Array]:
     """Levels and bounds of all classes; a warning names classes, ``warned``, with a limit that is out of reach."""
-    codes, count = decided(evidence.P, threshold), evidence.P.shape[1]
+    codes, count = decided(heldout.P, threshold), heldout.P.shape[1]
     levels, bounds = np.full(count, np.inf), np.full(count, np.nan)
     for k, limit in limits.items():
-        levels[k] = miss_level(evidence, codes, k, limit, rule.delta)
-        bounds[k] = miss_bound(evidence, codes, k, levels[k], rule.delta)
-        if warned is not None and levels[k] <= least_probability(evidence, codes, k):
-            possible = smallest_miss_limit(evidence, codes, k, rule.delta)
-            rule.warn_misses(warned[k], limit, evidence.part(np.flatnonzero(evidence.codes == k)), possible)
+        levels[k] = miss_level(heldout, codes, k, limit, rule.delta)
+        bounds[k] = miss_bound(heldout, codes, k, levels[k], rule.delta)
+        if warned is not None and levels[k] <= least_probability(heldout, codes, k):
+            possible = smallest_miss_limit(heldout, codes, k, rule.delta)
+            rule.warn_misses(warned[k], limit, heldout.part(np.flatnonzero(heldout.codes == k)), possible)
     return levels, bounds
 
 

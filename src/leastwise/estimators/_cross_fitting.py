@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from leastwise.calibration.conformal import Evidence, gather
+from leastwise.calibration.conformal import CalibrationSet, gather
 from leastwise.estimators.predicting import observations
 from leastwise.model_selection.folds import fold_ids
 from leastwise.sources.frames import take_rows
@@ -27,7 +27,7 @@ FOLDS = 5
 MOST_OBSERVATIONS = 200
 
 
-def cross_fitted(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[str, Any]) -> Evidence:
+def cross_fitted(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[str, Any]) -> CalibrationSet:
     """Held-out predictions for a promise: of other fits if the fit has chosen hyperparameters on few rows.
 
     Those of the fit itself, with its hidden errors, if there are many rows or nothing was chosen, and where the
@@ -44,9 +44,9 @@ def cross_fitted(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[s
         Parameters of ``fit``, from ``split_params``.
     """
     inner = inner_model(model)
-    evidence, held = inner._evidence(), inner._held_rows()
-    if not evidence.hidden or observations(held) > MOST_OBSERVATIONS:
-        return evidence
+    heldout, held = inner._calibration_set(), inner._held_rows()
+    if not heldout.hidden or observations(held) > MOST_OBSERVATIONS:
+        return heldout
     n, P = len(held.codes), np.zeros((len(held.codes), len(inner.classes_)))
     try:
         with warnings.catch_warnings():
@@ -60,7 +60,7 @@ def cross_fitted(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[s
                 place = np.searchsorted(inner.classes_, inner_model(part).classes_)
                 P[np.ix_(rows, place)] = np.asarray(part.predict_proba(take_rows(X, rows), **tasks))
     except ValueError:
-        return evidence
+        return heldout
     return gather(P, held)
 
 

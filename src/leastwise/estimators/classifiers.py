@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.calibrators import CalibratedScores
-from leastwise.calibration.conformal import Evidence, HeldRows
+from leastwise.calibration.conformal import CalibrationSet, HeldRows
 from leastwise.calibration.prior import Shift, read_prior
 from leastwise.estimators.base import (
     KernelEstimator,
@@ -24,11 +24,11 @@ from leastwise.estimators.base import (
 from leastwise.estimators.docs import documented
 from leastwise.estimators.predicting import (
     SetOptions,
-    evidence_of,
+    calibration_set_of,
     framed,
     held_rows,
     set_output,
-    unseen_task_evidence,
+    unseen_task_calibration_set,
 )
 from leastwise.fitting.new_rows import raw_scores, read_rows, read_task_rows
 from leastwise.sources.dask import by_partition
@@ -156,8 +156,8 @@ class Classifier(ClassifierMixin, KernelEstimator):
             coverage.
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
-        wanted, evidence = SetOptions.checked(coverage, method, random_state, **flags), self._evidence()
-        return wanted.of(to_numpy(self._calibrated_scores(X).proba()), evidence)
+        wanted, heldout = SetOptions.checked(coverage, method, random_state, **flags), self._calibration_set()
+        return wanted.of(to_numpy(self._calibrated_scores(X).proba()), heldout)
 
     def set_output(self, *, transform: str | None = None) -> Any:
         """Choose the container that ``predict_proba`` and a multi-class ``decision_function`` return.
@@ -204,8 +204,8 @@ class Classifier(ClassifierMixin, KernelEstimator):
     def _held_rows(self) -> HeldRows:
         return held_rows(self)
 
-    def _evidence(self) -> Evidence:
-        return evidence_of(self)
+    def _calibration_set(self) -> CalibrationSet:
+        return calibration_set_of(self)
 
     calibrator_: Any
     classes_: Any
@@ -302,10 +302,10 @@ class TaskClassifier(Classifier):
         """
         flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
-        evidence, unseen = self._evidence(), self._unseen_task_evidence()
+        heldout, unseen = self._calibration_set(), self._unseen_task_calibration_set()
         scored = self._calibrated_scores(X, tasks)
         assert scored.task is not None
-        return wanted.of_tasks(to_numpy(scored.proba()), scored.task, evidence, unseen)
+        return wanted.of_tasks(to_numpy(scored.proba()), scored.task, heldout, unseen)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
         """Accuracy over the rows of all tasks."""
@@ -318,8 +318,8 @@ class TaskClassifier(Classifier):
         F, in_domain = raw_scores(self, rows, task)
         return CalibratedScores(F, in_domain, self.calibrator_, task < 0, self.unseen_task_calibrator_, task)
 
-    def _unseen_task_evidence(self) -> Evidence | None:
-        return unseen_task_evidence(self)
+    def _unseen_task_calibration_set(self) -> CalibrationSet | None:
+        return unseen_task_calibration_set(self)
 
     unseen_task_calibrator_: Any
     task_column: Any

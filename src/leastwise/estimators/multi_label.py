@@ -15,7 +15,7 @@ from leastwise.estimators.classifiers import Classifier, logarithm
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import label_influence
 from leastwise.estimators.plans import plan
-from leastwise.estimators.predicting import SetOptions, container_of, label_evidence
+from leastwise.estimators.predicting import SetOptions, container_of, label_calibration_sets
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
 from leastwise.fitting.new_rows import row_index
 from leastwise.fitting.spec import Spec
@@ -429,8 +429,8 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
-        evidence = label_evidence(self)
-        return wanted.of_labels(to_numpy(self._calibrated_scores(X).proba()), evidence, self.label_index_)
+        heldout = label_calibration_sets(self)
+        return wanted.of_labels(to_numpy(self._calibrated_scores(X).proba()), heldout, self.label_index_)
 
     threshold_: Any
     label_index_: Labels

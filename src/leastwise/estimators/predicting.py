@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.conformal import METHODS, Evidence, HeldRows, gather, levels, nonconformity, sets
+from leastwise.calibration.conformal import METHODS, CalibrationSet, HeldRows, gather, levels, nonconformity, sets
 from leastwise.fitting.checks import choose
 from leastwise.fitting.new_rows import row_index
 from leastwise.model_selection.optimism import hidden_errors
@@ -71,25 +71,25 @@ class SetOptions:
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         return SetOptions(float(coverage), method, flags["by_class"], flags["by_task"], flags["allow_empty"], rng)
 
-    def of(self, P: Array, evidence: Evidence, task: Array | None = None) -> Array:
+    def of(self, P: Array, heldout: CalibrationSet, task: Array | None = None) -> Array:
         """The sets of new rows with probabilities P (m x c), with or without levels by task."""
-        common, own = levels(evidence, self.coverage, self.method, self.by_class, self.by_task, self.rng)
+        common, own = levels(heldout, self.coverage, self.method, self.by_class, self.by_task, self.rng)
         level = np.tile(common, (len(P), 1))
         for t, values in own.items():
             level[task == t] = values
         return sets(nonconformity(P, self.method, self.rng), level, self.allow_empty)
 
-    def of_tasks(self, P: Array, task: Array, evidence: Evidence, unseen_task: Evidence | None) -> Array:
+    def of_tasks(self, P: Array, task: Array, heldout: CalibrationSet, unseen_task: CalibrationSet | None) -> Array:
         """The same; unseen tasks (-1) use their own held-out probabilities if there are any."""
-        inside, unseen = self.of(P, evidence, task), task < 0
+        inside, unseen = self.of(P, heldout, task), task < 0
         if unseen.any() and unseen_task is not None:
             inside[unseen] = self.of(P[unseen], unseen_task)
         return inside
 
-    def of_labels(self, P: Array, evidence: list[Evidence], labels: Labels) -> Any:
+    def of_labels(self, P: Array, heldout: list[CalibrationSet], labels: Labels) -> Any:
         """The sets of every label, from concatenated probabilities and the held-out rows of each label."""
         parts = [P[:, a:b] for a, b in pairwise(labels.starts.tolist())]
-        made = [self.of(p, known) for p, known in zip(parts, evidence, strict=True)]
+        made = [self.of(p, known) for p, known in zip(parts, heldout, strict=True)]
         if labels.form == "flat":
             return made[0]
         return np.stack(made, axis=1) if labels.binary else made
@@ -108,13 +108,13 @@ def held_rows(model: Any) -> HeldRows:
     return held
 
 
-def evidence_of(model: Any) -> Evidence:
+def calibration_set_of(model: Any) -> CalibrationSet:
     """Held-out probabilities and true classes of the rows with a weight above 0."""
     held = held_rows(model)
     return gather(model.heldout_proba_, held, hidden=hidden_by_selection(model, held))
 
 
-def label_evidence(model: Any) -> list[Evidence]:
+def label_calibration_sets(model: Any) -> list[CalibrationSet]:
     """The same for every label of a multi-label model; hyperparameters are chosen once for all labels."""
     held = held_rows(model)
     tables = label_tables(model.heldout_proba_, core(model).label_index_.form)
@@ -136,7 +136,7 @@ def observations(held: HeldRows) -> float:
     return float(known.sum() if held.count is None else held.count[known].sum())
 
 
-def unseen_task_evidence(model: Any) -> Evidence | None:
+def unseen_task_calibration_set(model: Any) -> CalibrationSet | None:
     """The same for whole tasks held out; None if not available."""
     held, F = held_rows(model), vars(model).get("unseen_task_scores_")
     calibrator = vars(model).get("unseen_task_calibrator_")

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.calibrators import CalibratedScores
-from leastwise.calibration.conformal import Evidence, HeldRows
+from leastwise.calibration.conformal import CalibrationSet, HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.calibration.maps import FAMILIES
 from leastwise.calibration.recalibration import choose_family
@@ -18,7 +18,13 @@ from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout, read_proba, read_truth
 from leastwise.estimators.classifiers import Classifier, TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import SetOptions, evidence_of, held_rows, label_evidence, unseen_task_evidence
+from leastwise.estimators.predicting import (
+    SetOptions,
+    calibration_set_of,
+    held_rows,
+    label_calibration_sets,
+    unseen_task_calibration_set,
+)
 from leastwise.fitting.checks import choose
 from leastwise.fitting.new_rows import row_index
 from leastwise.model_selection.label_objective import threshold_metric
@@ -261,10 +267,10 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         scored = self._calibrated_scores(X, tasks)
         P = self._mapped(scored)
         if isinstance(model, MultiLabelLSPC):
-            return wanted.of_labels(P, label_evidence(self), model.label_index_)
+            return wanted.of_labels(P, label_calibration_sets(self), model.label_index_)
         if scored.task is None:
-            return wanted.of(P, evidence_of(self))
-        return wanted.of_tasks(P, scored.task, evidence_of(self), self._unseen_task_evidence())
+            return wanted.of(P, calibration_set_of(self))
+        return wanted.of_tasks(P, scored.task, calibration_set_of(self), self._unseen_task_calibration_set())
 
     # ------------------------------------------------------------------ parts
 
@@ -284,12 +290,12 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _held_rows(self) -> HeldRows:
         return held_rows(self)
 
-    def _evidence(self) -> Evidence:
-        return evidence_of(self)
+    def _calibration_set(self) -> CalibrationSet:
+        return calibration_set_of(self)
 
-    def _unseen_task_evidence(self) -> Evidence | None:
+    def _unseen_task_calibration_set(self) -> CalibrationSet | None:
         """That of the model: unseen tasks keep its probabilities."""
-        return unseen_task_evidence(self._model) if isinstance(self._model, TaskClassifier) else None
+        return unseen_task_calibration_set(self._model) if isinstance(self._model, TaskClassifier) else None
 
     def _calibrated_scores(self, X: Any, tasks: Any = None) -> CalibratedScores:
         """Predictions of the model before recalibration."""

@@ -40,18 +40,18 @@ def blend(
     F: Value,
     in_domain: Value | None,
     shares: Array,
-    doubt: Any,
+    delta: Any,
     floor: Any,
     sharpness: Any,
     power: Any,
 ) -> Value:
     """The log-linear family of :class:`~leastwise.calibration.calibrators.Blend`."""
-    evidence = F * np.broadcast_to(_floats(sharpness), shares.shape)
+    logits = F * np.broadcast_to(_floats(sharpness), shares.shape)
     if np.any(power):
-        log_scores = g.log(F.maximum(0.0) * (1 / shares) + _floats(doubt))
-        evidence = evidence + log_scores * _floats(power)
-    evidence = evidence if in_domain is None else evidence * in_domain
-    P = g.node("Softmax", evidence + np.log(shares), axis=-1)
+        log_scores = g.log(F.maximum(0.0) * (1 / shares) + _floats(delta))
+        logits = logits + log_scores * _floats(power)
+    logits = logits if in_domain is None else logits * in_domain
+    P = g.node("Softmax", logits + np.log(shares), axis=-1)
     return P * _floats(1 - np.asarray(floor)) + floor * shares
 
 
@@ -106,7 +106,7 @@ def _clip_normalise(g: Graph, calibrator: ClipNormalise, F: Value, in_domain: Va
 @calibrators.register(Blend)
 def _blend(g: Graph, calibrator: Blend, F: Value, in_domain: Value | None) -> Value:
     c = calibrator
-    return blend(g, F, in_domain, _floats(c.shares), c.doubt, c.floor, c.sharpness, c.power)
+    return blend(g, F, in_domain, _floats(c.shares), c.delta, c.floor, c.sharpness, c.power)
 
 
 @calibrators.register(Isotonic)
@@ -153,7 +153,7 @@ def _label_clip(
 def _label_blend(
     g: Graph, calibrator: LabelBlend, F: Value, in_domain: Value | None, labels: Array, columns: Array
 ) -> Value:
-    names = ("doubt", "floor", "sharpness", "power")
+    names = ("delta", "floor", "sharpness", "power")
     parameters = [_floats(getattr(calibrator, name))[labels, None] for name in names]
     return blend(g, F.take(columns), in_domain, _floats(calibrator.shares)[columns], *parameters)
 
@@ -238,7 +238,7 @@ def _one_versus_rest(g: Graph, found: maps.OneVersusRest, entries: Entries) -> V
 
 @recalibration_maps.register(maps.Linear)
 def _linear(g: Graph, found: maps.Linear, entries: Entries) -> Value:
-    E = _evidence(g, found.floor, entries)
+    E = _log_ratios(g, found.floor, entries)
     W = np.swapaxes(found.W, 1, 2)
     if len(W) == 1:
         logits = E @ W[-1]
@@ -251,13 +251,13 @@ def _linear(g: Graph, found: maps.Linear, entries: Entries) -> Value:
 
 @recalibration_maps.register(maps.Quadratic)
 def _quadratic(g: Graph, found: maps.Quadratic, entries: Entries) -> Value:
-    E = _evidence(g, found.floor, entries)
-    S = (E - E.sum(-1) / float(entries.shares.shape[1])).maximum(-found.reach).minimum(found.reach)
+    E = _log_ratios(g, found.floor, entries)
+    S = (E - E.sum(-1) / float(entries.shares.shape[1])).maximum(-found.max_logit).minimum(found.max_logit)
     tau, D, u, b = (_own(g, table, entries) for table in (found.tau, found.D, found.u, found.b))
     return _softmax_with_floor(g, E * tau + (S * u + D) * S, b, found.floor, entries)
 
 
-def _evidence(g: Graph, floor: float, entries: Entries) -> Value:
+def _log_ratios(g: Graph, floor: float, entries: Entries) -> Value:
     return g.log(entries.P * (1 - float(floor)) + float(floor) * entries.shares) - np.log(entries.shares)
 
 

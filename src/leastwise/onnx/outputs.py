@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.conformal import ROUNDING, Evidence, levels
+from leastwise.calibration.conformal import ROUNDING, CalibrationSet, levels
 from leastwise.calibration.label_blend import by_width
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
@@ -16,7 +16,7 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
-from leastwise.estimators.predicting import label_evidence
+from leastwise.estimators.predicting import label_calibration_sets
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.onnx.calibrators import join_label_blocks
 from leastwise.onnx.graph import Graph, Value
@@ -230,14 +230,14 @@ def _output_per_label(g: Graph, labels: Labels, name: str, value: Value, classes
 
 def _output_sets(g: Graph, model: Any, scores: Value, task: Value | None, coverage: float) -> None:
     """``set``, as :meth:`leastwise.LSPC.predict_set` with ``method="lac"``; scores are 1 - P."""
-    level: Any = _conformal_level(model._evidence(), coverage)
-    unseen = model._unseen_task_evidence() if task is not None else None
+    level: Any = _conformal_level(model._calibration_set(), coverage)
+    unseen = model._unseen_task_calibration_set() if task is not None else None
     if task is not None and unseen is not None:
         level = g.where(task < np.array(0), _conformal_level(unseen, coverage), level).unsqueeze(1)
     g.output("set", _within_level(g, scores, level, len(model.classes_)), np.bool_, [len(model.classes_)])
 
 
-def _conformal_level(heldout: Evidence, coverage: float) -> float:
+def _conformal_level(heldout: CalibrationSet, coverage: float) -> float:
     common, _ = levels(heldout, coverage, "lac", False, False, np.random.default_rng(0))
     return float(common[0]) + ROUNDING
 
@@ -253,7 +253,7 @@ def _within_level(g: Graph, scores: Value, level: Any, n_classes: int) -> Value:
 def _output_label_sets(g: Graph, model: Any, scores: Value, task: Value | None, coverage: float) -> None:
     """``set`` of shape (n, T, 2), or ``set_0`` and so on."""
     labels: Labels = core(model).label_index_
-    level = np.array([_conformal_level(evidence, coverage) for evidence in label_evidence(model)])
+    level = np.array([_conformal_level(heldout, coverage) for heldout in label_calibration_sets(model)])
     blocks, parts = [], []
     for which, columns in by_width(labels.starts):
         blocks.append(columns)

@@ -161,7 +161,7 @@ _part(
     "calibrator.Blend",
     "calibration.blend:Blend",
     "calibrator",
-    {"shares": SHARES, "doubt": POSITIVE, "floor": SHARE, "sharpness": POSITIVE, "power": POSITIVE},
+    {"shares": SHARES, "delta": POSITIVE, "floor": SHARE, "sharpness": POSITIVE, "power": POSITIVE},
 )
 CORNERS = Floats(None, order="rising")
 _part(
@@ -198,7 +198,7 @@ _part(
     "calibrator.LabelBlend",
     "calibration.label_calibrators:LabelBlend",
     "label_calibrator",
-    {**STARTS, "doubt": BY_LABEL, "floor": BY_LABEL, "sharpness": BY_LABEL, "power": BY_LABEL},
+    {**STARTS, "delta": BY_LABEL, "floor": BY_LABEL, "sharpness": BY_LABEL, "power": BY_LABEL},
     check=_check_starts,
 )
 _part(
@@ -249,7 +249,7 @@ _part(
         "D": Floats("n_sets", "n_classes"),
         "u": Floats("n_sets", "n_classes"),
         "b": Floats("n_sets", "n_classes"),
-        "reach": ANY_WEIGHT,
+        "max_logit": ANY_WEIGHT,
         "floor": SHARE,
     },
     exact=True,

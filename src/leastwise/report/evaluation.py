@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.conformal import Evidence, HeldRows, gather
+from leastwise.calibration.conformal import CalibrationSet, HeldRows, gather
 from leastwise.calibration.misses import blocked
 from leastwise.estimators._abstention_rows import class_codes, decided
 from leastwise.estimators.abstaining import Abstaining
@@ -150,7 +150,7 @@ class Predictions:
 
     Attributes
     ----------
-    evidence : Evidence
+    heldout : CalibrationSet
         Probabilities, true classes, weights, groups and tasks.
     rows : ndarray of int
         Positions of the rows.
@@ -163,7 +163,7 @@ class Predictions:
         A row is not accepted as another class if its probability of a class reaches this.
     """
 
-    evidence: Evidence
+    heldout: CalibrationSet
     rows: Array
     classes: list[str]
     threshold: float = 0.5
@@ -176,45 +176,45 @@ class Predictions:
     @cached_property
     def predicted(self) -> Array:
         """Codes of the predicted classes."""
-        return decided(self.evidence.P, self.threshold)
+        return decided(self.heldout.P, self.threshold)
 
     @cached_property
     def confidence(self) -> Array:
         """Probabilities of the predicted classes."""
-        return self.evidence.P[np.arange(len(self)), self.predicted]
+        return self.heldout.P[np.arange(len(self)), self.predicted]
 
     @cached_property
     def eligible_confidence(self) -> Array:
         """The same, with -1 for rows that the limits of classes exclude from any decision."""
         if self.levels is None:
             return self.confidence
-        return np.where(blocked(self.evidence.P, self.predicted, self.levels), -1.0, self.confidence)
+        return np.where(blocked(self.heldout.P, self.predicted, self.levels), -1.0, self.confidence)
 
     @cached_property
     def wrong(self) -> Array:
         """True where another class is the true one."""
-        return self.predicted != self.evidence.codes
+        return self.predicted != self.heldout.codes
 
     @cached_property
     def loss(self) -> Array:
         """Log-loss of every row."""
-        return class_log_losses(self.evidence.P, self.evidence.codes)
+        return class_log_losses(self.heldout.P, self.heldout.codes)
 
     @cached_property
     def brier(self) -> Array:
         """Squared distance between probabilities and one-hot classes of every row."""
-        hot = self.evidence.codes[:, None] == np.arange(self.evidence.P.shape[1])
-        return np.sum((self.evidence.P - hot) ** 2, axis=1)
+        hot = self.heldout.codes[:, None] == np.arange(self.heldout.P.shape[1])
+        return np.sum((self.heldout.P - hot) ** 2, axis=1)
 
     def take(self, places: Array) -> Predictions:
         """Some of the rows."""
         levels = None if self.levels is None else self.levels[places]
-        part, rows = self.evidence.part(places), self.rows[places]
+        part, rows = self.heldout.part(places), self.rows[places]
         return Predictions(part, rows, self.classes, self.threshold, self.name, levels)
 
     def events(self, by_label: bool) -> Events:
         """That the most probable class is true; of a label with two classes, that the second one is."""
-        e = self.evidence
+        e = self.heldout
         unit = e.group if e.group is not None else (self.rows if by_label else None)
         if by_label and e.P.shape[1] == 2:
             return Events(e.P[:, 1], e.codes == 1, e.w, unit)
@@ -337,8 +337,8 @@ def _limited(subject: Subject, part: Predictions, label: int | None = None) -> P
     if model is None or not model.max_miss:
         return part
     levels = np.tile(model.miss_levels_ if label is None else [np.inf, model.miss_levels_[label]], (len(part), 1))
-    if label is None and part.evidence.task is not None:
-        levels[part.evidence.task < 0] = model.unseen_task_miss_levels_
+    if label is None and part.heldout.task is not None:
+        levels[part.heldout.task < 0] = model.unseen_task_miss_levels_
     return replace(part, levels=levels)
 
 
@@ -384,7 +384,7 @@ def _calibration(evaluation: Evaluation) -> dict[str, Any]:
     if evaluation.by_label:
         events = evaluation.events()
         return {"ece": plain_interval(event_calibration_error(events.p, events.true, events.w, events.unit, LEVEL))}
-    e = evaluation.known[0].evidence
+    e = evaluation.known[0].heldout
     top, classwise = calibration_errors(e.codes, e.P, e.w, e.group, LEVEL)
     return {"ece": plain_interval(top), "classwise_ece": plain_interval(classwise)}
 
@@ -417,7 +417,7 @@ def reliability(evaluation: Evaluation) -> dict[str, Any]:
     if by_label:
         panels = [reliability_curve(part.events(True), part.name) for part in parts]
     else:
-        e, names = parts[0].evidence, parts[0].classes
+        e, names = parts[0].heldout, parts[0].classes
         classes = [1] if e.P.shape[1] == 2 else range(e.P.shape[1])  # with two classes one diagram is enough
         panels = [reliability_curve(Events(e.P[:, k], e.codes == k, e.w, e.group), names[k]) for k in classes]
     worst = sorted(panels, key=lambda panel: -panel["ece"]["value"])[:MAX_DIAGRAMS]

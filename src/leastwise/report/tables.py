@@ -48,7 +48,7 @@ def area_under_roc(true: Array, p: Array, w: Array) -> float:
 
 def _auc(part: Predictions) -> float | None:
     """None unless there are two classes and both occur."""
-    e = part.evidence
+    e = part.heldout
     if e.P.shape[1] != 2 or len(np.unique(e.codes)) < 2:
         return None
     return plain(area_under_roc(e.codes == 1, e.P[:, 1], e.w))
@@ -69,12 +69,12 @@ def _event_calibration(events: Events) -> list:
 
 
 def _mean(values: Array, part: Predictions) -> float | None:
-    return plain(np.average(values, weights=part.evidence.w))
+    return plain(np.average(values, weights=part.heldout.w))
 
 
 def _precision_recall_f1(part: Predictions, k: int) -> list:
     """Weighted precision, recall and F1 of a class; None where the denominator is zero."""
-    w, true, predicted = part.evidence.w, part.evidence.codes == k, part.predicted == k
+    w, true, predicted = part.heldout.w, part.heldout.codes == k, part.predicted == k
     hits, positive, there = (float(w[rows].sum()) for rows in (true & predicted, predicted, true))
     return [
         plain(hits / positive) if positive else None,
@@ -106,9 +106,9 @@ def task_table(subject: Subject, evaluation: Evaluation) -> dict[str, Any]:
     columns += [column("AUC")] if binary else []
     lines = []
     for t, name in enumerate(subject.tasks):
-        own = part.take(np.flatnonzero(part.evidence.task == t))
+        own = part.take(np.flatnonzero(part.heldout.task == t))
         if len(own):
-            line: list = [name, len(own), *([_mean(own.evidence.codes == 1, own)] if binary else [])]
+            line: list = [name, len(own), *([_mean(own.heldout.codes == 1, own)] if binary else [])]
             ends = exact_interval(own.wrong.sum(), len(own), LEVEL)
             line += [_mean(own.wrong, own), *map(plain, ends), _mean(own.loss, own), _mean(own.confidence, own)]
             lines.append([*line, *_calibration(own, False), *([_auc(own)] if binary else [])])
@@ -122,7 +122,7 @@ def label_table(evaluation: Evaluation) -> dict[str, Any]:
     columns += [column("F1"), column("AUC"), column("Log-loss"), *ECE_COLUMNS, column("Threshold")]
     lines = []
     for part in evaluation.known:
-        e, binary = part.evidence, part.evidence.P.shape[1] == 2
+        e, binary = part.heldout, part.heldout.P.shape[1] == 2
         line = [part.name, len(part), _mean(e.codes == 1, part) if binary else None, _mean(part.wrong, part)]
         line += [*_precision_recall_f1(part, 1), _auc(part)] if binary else [None, None, None, None]
         line += [_mean(part.loss, part), *_calibration(part, True), plain(part.threshold) if binary else None]
@@ -133,7 +133,7 @@ def label_table(evaluation: Evaluation) -> dict[str, Any]:
 def class_table(evaluation: Evaluation) -> dict[str, Any]:
     """A line for every class."""
     part = evaluation.parts[0]
-    e = part.evidence
+    e = part.heldout
     columns = [column("Class", "text"), column("Rows", "whole")]
     columns += [column(name, "percent", 1) for name in ("Share", "Mean probability", "Precision", "Recall")]
     columns += [column("F1"), *ECE_COLUMNS]
@@ -259,9 +259,9 @@ def _row_line(subject: Subject, part: Predictions, i: int, shown: ShownColumns) 
     row, classes = int(part.rows[i]), part.classes
     where = [part.name] if subject.kind == "labels" else []
     if subject.tasks:
-        t = int(part.evidence.task[i])  # type: ignore[index]
+        t = int(part.heldout.task[i])  # type: ignore[index]
         where = [subject.tasks[t] if t >= 0 else "unknown"]
-    outcome = [classes[part.predicted[i]], float(round(part.confidence[i], 5)), classes[part.evidence.codes[i]]]
+    outcome = [classes[part.predicted[i]], float(round(part.confidence[i], 5)), classes[part.heldout.codes[i]]]
     return [row, *where, *outcome, *shown.cells(row)]
 
 
@@ -329,7 +329,7 @@ def _error_rate(evaluation: Evaluation, within: bool) -> dict[str, Any] | None:
     for part in evaluation.parts:
         here = (np.asarray(evaluation.held.in_domain)[part.rows] >= WITHIN) == within
         wrong.append(part.wrong[here])
-        w.append(part.evidence.w[here])
+        w.append(part.heldout.w[here])
         rows.append(part.rows[here])
     flat, weight, unit = np.concatenate(wrong), np.concatenate(w), np.concatenate(rows)
     if not len(flat):

@@ -53,14 +53,14 @@ def threshold_data(subject: Subject, evaluation: Evaluation) -> dict[str, Any]:
 
 def _decisions(parts: list[Predictions], by_label: bool) -> Decisions:
     """Decisions on all rows; with labels, those on all labels of a row are one observation."""
-    columns = zip(*((p.eligible_confidence, p.wrong, p.evidence.w) for p in parts), strict=True)
+    columns = zip(*((p.eligible_confidence, p.wrong, p.heldout.w) for p in parts), strict=True)
     confidence, wrong, w = (np.concatenate(column) for column in columns)
-    groups = [p.evidence.group if p.evidence.group is not None else p.rows for p in parts]
-    independent = parts[0].evidence.group is None and not by_label
-    count = parts[0].evidence.count if independent else None
+    groups = [p.heldout.group if p.heldout.group is not None else p.rows for p in parts]
+    independent = parts[0].heldout.group is None and not by_label
+    count = parts[0].heldout.count if independent else None
     if count is not None:
-        count = np.concatenate([p.evidence.count for p in parts if p.evidence.count is not None])
-    hidden = sum(p.evidence.hidden for p in parts)
+        count = np.concatenate([p.heldout.count for p in parts if p.heldout.count is not None])
+    hidden = sum(p.heldout.hidden for p in parts)
     return Decisions(confidence, wrong, w, None if independent else np.concatenate(groups), count, hidden)
 
 
@@ -71,7 +71,7 @@ def _groups(subject: Subject, evaluation: Evaluation) -> list[tuple[str, list[Pr
     if subject.kind == "labels":
         groups += [(p.name, [p], _start(subject, t)) for t, p in enumerate(evaluation.parts[:MAX_GROUPS]) if len(p)]
     elif subject.tasks:
-        task = parts[0].evidence.task
+        task = parts[0].heldout.task
         for t, name in enumerate(subject.tasks[:MAX_GROUPS]):
             rows = np.flatnonzero(task == t)
             if len(rows):
@@ -123,13 +123,13 @@ def confusions(evaluation: Evaluation, stops: Array) -> dict[str, Any] | None:
     listed instead of the whole matrix.
     """
     parts = evaluation.known
-    c = parts[0].evidence.P.shape[1]
-    if len(parts) > 1 and any(part.evidence.P.shape[1] != 2 for part in parts):
+    c = parts[0].heldout.P.shape[1]
+    if len(parts) > 1 and any(part.heldout.P.shape[1] != 2 for part in parts):
         return None
     counts = np.zeros((len(stops) + 1, c * c), dtype=np.int32)
     for part in parts:
         reached = np.searchsorted(stops, part.eligible_confidence, side="right")  # the number of stops at or below
-        np.add.at(counts, (reached, part.evidence.codes * c + part.predicted), 1)
+        np.add.at(counts, (reached, part.heldout.codes * c + part.predicted), 1)
     counts = counts[::-1].cumsum(axis=0)[::-1][1:]
     names = ["absent", "present"] if len(parts) > 1 else parts[0].classes
     if c <= MAX_MATRIX:
@@ -154,11 +154,11 @@ def miss_table(subject: Subject, evaluation: Evaluation) -> dict[str, Any] | Non
         part, code = (evaluation.parts[k], 1) if by_label else (evaluation.parts[0], k)
         level = np.full(len(part), _start(subject, k if by_label else None))
         own = getattr(model, "task_thresholds_", None)
-        task = part.evidence.task
+        task = part.heldout.task
         if task is not None:
             known = level if own is None else own[np.maximum(task, 0)]
             level = np.where(task < 0, model.unseen_task_threshold_, known)
-        rows = part.evidence.codes == code
+        rows = part.heldout.codes == code
         missed = rows & part.wrong & (part.eligible_confidence >= level)
         share = float(missed.sum() / rows.sum()) if rows.any() else np.nan
         shown, limit = subject.labels[k] if by_label else part.classes[k], model.max_miss[names[k]]

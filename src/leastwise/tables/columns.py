@@ -188,8 +188,8 @@ def _kind_of_dates(texts: Collection[str]) -> ColumnKind | None:
     found = guess_format(texts)
     if found is None:
         return None
-    format, doubt = found
-    how = f"format {format}" + (f" ({doubt})" if doubt else "") + ", " if format else ""
+    format, note = found
+    how = f"format {format}" + (f" ({note})" if note else "") + ", " if format else ""
     return ColumnKind("date", how + ("read as a part of the day" if is_clock(format) else _DATES.note), format)
 
 

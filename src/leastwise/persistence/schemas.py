@@ -629,14 +629,14 @@ _part(
 )
 _part(
     "search.CheckpointStep",
-    "model_selection.search:SearchStep",
+    "model_selection.checkpoint:SearchStep",
     "part",
     {"number": COUNT, "sigma": Maybe(ANY_WEIGHT), "n_rows": COUNT},
     exact=True,
 )
 _part(
     "search.CheckpointEntry",
-    "model_selection.search:CheckpointEntry",
+    "model_selection.checkpoint:CheckpointEntry",
     "part",
     {
         "step": Part("search.CheckpointStep"),

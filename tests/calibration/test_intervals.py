@@ -514,10 +514,8 @@ def test_no_more_rows_than_parameters_tell_nothing():
 
 def recorded(monkeypatch, make, **more):
     """A fitted model with all that its correction was computed from."""
-    from leastwise.estimators import intervals
-
     seen = []
-    monkeypatch.setattr(intervals, "excess", lambda *args: seen.append(args) or excess(*args))
+    monkeypatch.setattr("leastwise.fitting.residuals.excess", lambda *args: seen.append(args) or excess(*args))
     return make().fit(X, Y, **more), *seen[0]
 
 

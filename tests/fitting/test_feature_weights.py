@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss, r2_score
 from sklearn.preprocessing import StandardScaler
 
-from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
+from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
 from leastwise.fitting import feature_weights
 from leastwise.fitting.direct import make_problem
 from leastwise.fitting.feature_weights import learn_weights
@@ -114,3 +114,20 @@ def test_fits_that_cannot_cross_fit_need_rows_that_weights_have_not_seen(options
     assert LSPC(kernel="rbf", random_state=0, search_rows=200).fit(rows, y).feature_weights_ is not None
     assert fitted(200).feature_weights_ is None
     assert fitted(60).feature_weights_ is not None  # with five times the rows that they are learned from
+
+
+@pytest.mark.parametrize("sharing", [0.0, 0.3])
+def test_a_given_sharing_is_kept(sharing):
+    rng = np.random.default_rng(0)
+    rows, task = rng.normal(size=(120, 6)), np.arange(120) % 3
+    y = (rows[:, 0] + 0.5 * task * rows[:, 1] > 0).astype(int)
+    model = MultiTaskLSPC(sharing=sharing, **WEIGHTED, random_state=0).fit(rows, y, tasks=task)
+    assert model.feature_weights_ is not None
+    assert model.sharing_ == sharing
+    values = rows[:, 0] + task * rows[:, 1]
+    regressor = MultiTaskLSSVR(sharing=sharing, bias="shrunk", **WEIGHTED, random_state=0).fit(
+        rows, values, tasks=task
+    )
+    assert regressor.sharing_ == sharing
+    shown = regressor.cv_results_["param_intercept_ratio"]
+    assert regressor.intercept_ratio_ in set(shown)

@@ -82,8 +82,8 @@ def test_neither_partitions_nor_the_scheduler_make_a_difference(name):
 @pytest.mark.parametrize("inputs", [PLAIN, {}], ids=["plain", "chosen"])
 def test_more_rows_than_are_kept(monkeypatch, inputs):
     """The same sample is drawn from partitions, from blocks, and in memory."""
-    for part in ("sums", "streaming", "source_fitting"):
-        monkeypatch.setattr(f"leastwise.estimators.{part}.SAMPLE_ROWS", 100, raising=False)
+    for part in ("fitting.sums", "estimators.streaming", "fitting.sources"):
+        monkeypatch.setattr(f"leastwise.{part}.SAMPLE_ROWS", 100)
     model = LSPC(**inputs, n_centers=20, random_state=0)
     with dask.config.set(scheduler="synchronous"):
         apart = clone(model).fit(chunked(X), chunked(CODES))

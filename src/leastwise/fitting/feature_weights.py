@@ -34,7 +34,7 @@ from leastwise.model_selection.splitters import grouped_folds
 from leastwise.problem.gradients import gradient_parts, mean_squared_gradient, weights_of
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.heldout import HeldOut
-from leastwise.utils.hashing import pair_hashes, unit_hashes
+from leastwise.utils.hashing import pair_hashes, row_hashes, unit_hashes
 
 Array = np.ndarray
 
@@ -163,7 +163,8 @@ def cross_fitted(problem: RidgeProblem, choice: SearchResult) -> SearchResult:
         for k, scores in enumerate(heldout):
             held, mine = scores(alpha), fold == k
             F[mine], dof = held.F[mine], dof + held.dof * float(np.mean(mine))
-        return choice.evaluator.objective(found.sigma, alpha, HeldOut(F, dof=dof), found)
+        outcome = choice.evaluator.objective(found.sigma, alpha, HeldOut(F, dof=dof), found)
+        return replace(outcome, **{name: getattr(found, name) for name in ("sharing", "intercept_ratio", "weight")})
 
     best = at(found.alpha)
     for _ in range(MOST_STEPS if problem.grids.alphas.ratio else 0):
@@ -231,7 +232,9 @@ def _folds(problem: RidgeProblem) -> Array | None:
     first = np.full(int(largest.max()) + 1, np.iinfo(key.dtype).max)
     np.minimum.at(first, largest, key)
     fold = np.empty(count, dtype=int)
-    fold[np.lexsort((key, first[largest]))] = np.arange(count) % FOLDS
+    targets = row_hashes(rows.y[:, None] if rows.values is None else rows.values)
+    ties = unit_hashes(pair_hashes(keys, targets), unit, "folds")  # names matter only for units with the same inputs
+    fold[np.lexsort((ties, key, first[largest]))] = np.arange(count) % FOLDS
     return fold[unit]
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from pathlib import Path
 
 import sklearn
 
-#: Code below these folders is not the user's.
-LIBRARIES = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent))
+#: Code in these folders, and decorators made of context managers, are not the user's.
+LIBRARIES = (str(Path(__file__).parents[1]), str(Path(sklearn.__file__).parent), contextlib.__file__)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

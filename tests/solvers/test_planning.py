@@ -516,7 +516,7 @@ def test_blocks_shrink_with_the_limit():
 # ------------------------------------------------------------- processes of their own
 
 CHILD = """
-import json, resource, sys, numpy as np, leastwise
+import json, resource, sys, time, numpy as np, leastwise
 settings, limit = json.loads(sys.argv[1])
 def status(word):
     return next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith(word))
@@ -530,6 +530,7 @@ def run(name, n, params):
     if limit == "address space":
         room = status("VmSize") + 150 * 2**20
         resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
+        time.sleep(0.2)  # the free memory is measured at most every tenth of a second
     open("/proc/self/clear_refs", "w").write("5")
     before, found = status("VmRSS"), {}
     try:

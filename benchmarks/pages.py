@@ -21,7 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import _page_costs, _page_methods, _page_papers, _page_peers, _page_speed, _promises, input_choices
+from benchmarks import (
+    _page_architecture,
+    _page_costs,
+    _page_methods,
+    _page_papers,
+    _page_peers,
+    _page_speed,
+    _promises,
+    input_choices,
+)
 from benchmarks._common import RESULTS
 from benchmarks._page_format import NONE, best, results, table
 from benchmarks._ranks import heldout_losses, summary
@@ -192,6 +201,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "papers": overview,
     **_page_peers.TABLES,
     **_page_methods.TABLES,
+    **_page_architecture.TABLES,
     **_page_costs.TABLES,
     **_page_papers.TABLES,
     **_page_speed.TABLES,

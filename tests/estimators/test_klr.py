@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import blobs
 from scipy import sparse
 from scipy.optimize import check_grad
 from sklearn.base import clone
@@ -13,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 
-from leastwise import KernelLogisticRegression
+import leastwise
+from leastwise import KernelLogisticRegression, MultiTaskKernelLogisticRegression
 from leastwise.linalg import logistic
 from leastwise.linalg.logistic import Binary, Multiclass, Stop, Task, solve_logistic
 
@@ -338,3 +340,20 @@ def test_verbose_prints_a_line_for_every_sigma(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert sum("best alpha" in line for line in lines) == 2
     assert lines[-1].startswith("[KernelLogisticRegression] chosen: sigma")
+
+
+def test_plans_name_the_solver_and_refuse_what_does_not_fit():
+    X, y = blobs(120)
+    plan = KernelLogisticRegression(random_state=0).plan(X, y)
+    assert (plan.solver, plan.fits) == ("newton", True)
+    assert plan.seconds > 0
+    assert KernelLogisticRegression(solver="lbfgs").plan((500, 5)).solver == "lbfgs"
+    assert MultiTaskKernelLogisticRegression().plan((500, 5), n_tasks=4).solver == "newton"
+    few = KernelLogisticRegression(n_centers=50).plan((5000, 5))
+    assert few.seconds < KernelLogisticRegression().plan((5000, 5)).seconds / 10
+    with leastwise.memory_limit("500KB"):
+        assert not KernelLogisticRegression().plan(X, y).fits
+        with pytest.raises(
+            MemoryError, match=r"120 rows with 120 basis functions need about .* n_centers=\d+ would fit"
+        ):
+            KernelLogisticRegression().fit(X, y)

@@ -71,3 +71,9 @@ def test_what_does_not_hold_out_every_row_once_is_refused(cv, message):
 def test_labels_do_not_depend_on_the_hash_seed():
     X = np.array([[3.0], [1.0], [3.0], [2.0]])
     np.testing.assert_array_equal(distinct_rows(X), [0, 1, 0, 2])
+
+
+@pytest.mark.parametrize(("y", "advice"), [([0, 0, 0, 1, 1, 1], "cv=3 or cv='loo'"), ([0, 1, 2, 3, 4], "cv='loo'")])
+def test_classes_with_fewer_rows_than_folds(y, advice):
+    with pytest.raises(ValueError, match=rf"cv=5 folds are stratified by class, and no class .*: use {advice}\."):
+        fold_ids(5, np.array(y), None, 0)

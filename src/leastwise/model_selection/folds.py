@@ -151,6 +151,11 @@ def _k_folds(k: int, y: Array, groups: Array | None, seed: int, task: Array | No
         raise ValueError(f"cv={k} folds: with {len(y)} rows use a number from 2 to {len(y)}, or 'loo'.")
     if task is not None and groups is None:
         return task_fold_labels(k, y, task, seed)
+    most = int(np.unique(y, return_counts=True)[1].max())
+    if groups is None and most < k:
+        fewer = f"cv={most} or cv='loo'" if most > 1 else "cv='loo'"
+        found = f"no class has more than {most} rows"
+        raise ValueError(f"cv={k} folds are stratified by class, and {found}: use {fewer}.")
     maker = StratifiedKFold if groups is None else StratifiedGroupKFold
     splits = maker(k, shuffle=True, random_state=seed).split(np.zeros((len(y), 1)), y, groups)
     return _from_splits(splits, len(y))

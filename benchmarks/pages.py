@@ -13,6 +13,7 @@ page is not up to date; ``tests/benchmarks/test_pages.py`` does the same. ``TABL
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -83,6 +84,35 @@ def raw_tables(task: str, ours: str, methods: Sequence[str], size: str) -> str:
         f"p = {part['p_value']:.0e}, critical difference of mean ranks (Nemenyi) {part['critical_difference']:.1f}"
     )
     return f"{title}\n\n{table([*header, *measures.values(), 'fit, s', 'predict, s'], lines)}"
+
+
+def one_run() -> str:
+    """Log-loss and processor seconds of the methods of the README, all from one run with one draw."""
+    name = "raw_tables_one_run.jsonl"
+    records = [record for record in read_records(RESULTS / name) if record["status"] == "ok"]
+    about = next(json.loads(line)["run"] for line in (RESULTS / name).read_text().splitlines() if '"run"' in line)
+    methods, header = list(dict.fromkeys(record["method"] for record in records)), ["method"]
+    lines = [[method] for method in methods]
+    for size, words in (("300", "300 rows"), ("1500", "1,500 rows")):
+        mine = [record for record in records if record["size"] == size]
+        measured = [method for method in methods if any(record["method"] == method for record in mine)]
+        (part,) = summary(mine, measured, "LSPC()", SIZES)
+        rows = {row["method"]: row for row in part["methods"]}
+        header += [f"{words}, {part['blocks']} tables: mean rank", "log-loss / LSPC()", "seconds", "seconds / LSPC()"]
+        ours = mean_seconds(mine, "LSPC()")
+        for line, method in zip(lines, methods, strict=True):
+            if method not in measured:
+                line += [NONE] * 4
+                continue
+            ratio = "1" if method == "LSPC()" else f"{rows[method]['ratio']:.2f}"
+            seconds = mean_seconds(mine, method)
+            line += [f"{rows[method]['mean_rank']:.1f}", ratio, f"{seconds:.2f}", f"{seconds / ours:.1f}"]
+    return f"`{about['command']}` ({about['date'][:10]}, {about['cpu']}, one thread)\n\n{table(header, lines)}"
+
+
+def mean_seconds(records: Sequence[dict[str, Any]], method: str) -> float:
+    """Processor seconds of a fit and its predictions, for one table."""
+    return float(np.mean([r["fit_seconds"] + r["predict_seconds"] for r in records if r["method"] == method]))
 
 
 def heldout() -> str:
@@ -189,6 +219,7 @@ TABLES: dict[str, Callable[[], str]] = {
         f"raw-tables-ablations-{s}": partial(raw_tables, "classification", "LSPC()", ["LSPC()", *ABLATIONS], s)
         for s in ("300", "1500")
     },
+    "raw-tables-one-run": one_run,
     "raw-tables-heldout": heldout,
     "raw-tables-centres": center_numbers,
     "input-choices": choices_of_inputs,

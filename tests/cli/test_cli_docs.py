@@ -18,7 +18,10 @@ if not (DOCS / "cli.md").is_file():
     pytest.skip("the documentation is not beside the tests", allow_module_level=True)
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?")
 #: What differs from run to run: seconds and sizes.
-RUN = re.compile(r"\(\d+\.\d+ MB\) after \d+\.\d s|about [\d.]+ s and [\d.]+ [KMG]B of memory")
+RUN = re.compile(
+    r"\(\d+\.\d+ MB\) after \d+\.\d s|about [\d.]+ s and [\d.]+ [KMG]B of memory"
+    r"|\([\d.]+ [KMG]B with the table and the libraries\)"
+)
 
 
 def script():

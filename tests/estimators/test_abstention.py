@@ -33,7 +33,7 @@ from leastwise.calibration.risk import (
 )
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.estimators._abstention_rows import heldout_decisions
-from leastwise.estimators._cross_fitting import FOLDS, cross_fitted
+from leastwise.estimators._cross_fitting import FOLDS, cross_fit_calibration
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.inspection.outcomes import error_bounds
@@ -369,7 +369,7 @@ def by_hand(make, X, y, fold, given):
 def test_few_rows_are_predicted_by_fits_without_them(make, given, size):
     fitted = make().fit(X[:size], Y[:size], **given)
     own, before = split_params(fitted, given)
-    heldout = cross_fitted(fitted, X[:size], Y[:size], own, before)
+    heldout = cross_fit_calibration(fitted, X[:size], Y[:size], own, before)
     held = inner_model(fitted)._held_rows()
     fold = fold_ids(FOLDS, held.codes, held.group, 0, held.task)
     assert len(np.unique(fold)) == FOLDS
@@ -388,7 +388,7 @@ def test_few_rows_are_predicted_by_fits_without_them(make, given, size):
 def test_cross_fitting_is_for_few_rows_with_hyperparameters_that_were_chosen_on_them():
     def changed(model, X, y, own=None):
         fitted = model.fit(X, y)
-        return cross_fitted(fitted, X, y, own or {}, {}).hidden != fitted._calibration_set().hidden
+        return cross_fit_calibration(fitted, X, y, own or {}, {}).hidden != fitted._calibration_set().hidden
 
     assert changed(lspc(**TRIED), X[:200], Y[:200])
     assert not changed(lspc(**TRIED), X[:201], Y[:201])
@@ -397,14 +397,14 @@ def test_cross_fitting_is_for_few_rows_with_hyperparameters_that_were_chosen_on_
     assert not changed(lspc(**TRIED, cv=splits), X[:80], Y[:80])  # splits of these 80 rows
     alone = np.r_[Y[:79], 3]
     assert changed(lspc(**TRIED), X[:80], alone)  # a class that one fold has is missed there
-    assert np.all(cross_fitted(lspc(**TRIED).fit(X[:80], alone), X[:80], alone, {}, {}).P[79, 3] == 0)
+    assert np.all(cross_fit_calibration(lspc(**TRIED).fit(X[:80], alone), X[:80], alone, {}, {}).P[79, 3] == 0)
 
 
 def test_parameters_of_rows_are_divided_with_them():
     w = np.r_[np.ones(45), np.full(45, 3.0)]
     frame = pd.DataFrame(X[:90], columns=["a", "b"])
     fitted = lspc(**TRIED).fit(frame, list(Y[:90]), sample_weight=w)
-    heldout = cross_fitted(fitted, frame, list(Y[:90]), {"sample_weight": w, "groups": None}, {})
+    heldout = cross_fit_calibration(fitted, frame, list(Y[:90]), {"sample_weight": w, "groups": None}, {})
     held = fitted._held_rows()
     fold = fold_ids(FOLDS, held.codes, held.group, 0, held.task)
     for k in range(FOLDS):

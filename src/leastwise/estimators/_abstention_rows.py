@@ -14,7 +14,7 @@ import numpy as np
 from leastwise.calibration.conformal import CalibrationSet, HeldRows, gather
 from leastwise.calibration.misses import blocked, least_probability, miss_bound, miss_level, smallest_miss_limit
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
-from leastwise.estimators._cross_fitting import cross_fitted
+from leastwise.estimators._cross_fitting import cross_fit_calibration
 from leastwise.estimators.classifiers import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import label_calibration_sets, label_tables
@@ -96,7 +96,7 @@ def heldout_decisions(
     if is_labels(inner):
         return _label_decisions(inner, label_calibration_sets(inner))
     unseen = inner._unseen_task_calibration_set() if isinstance(core(inner), TaskClassifier) else None
-    heldout = cross_fitted(model, X, y, params, before or {}) if promised else inner._calibration_set()
+    heldout = cross_fit_calibration(model, X, y, params, before or {}) if promised else inner._calibration_set()
     return HeldOutDecisions([heldout], [0.5], unseen_task=unseen)
 
 

@@ -27,7 +27,7 @@ FOLDS = 5
 MOST_OBSERVATIONS = 200
 
 
-def cross_fitted(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[str, Any]) -> CalibrationSet:
+def cross_fit_calibration(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[str, Any]) -> CalibrationSet:
     """Held-out predictions for a promise: of other fits if the fit has chosen hyperparameters on few rows.
 
     Those of the fit itself, with its hidden errors, if there are many rows or nothing was chosen, and where the

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.fitting.dataset import Dataset
-from leastwise.fitting.feature_weights import cross_fitted
+from leastwise.fitting.feature_weights import cross_fit_heldout
 from leastwise.fitting.label_problem import LabelProblem, relation_of
 from leastwise.fitting.ridge_problem import RidgeProblem, choose
 from leastwise.fitting.spec import Spec
@@ -109,7 +109,7 @@ def make_problem(spec: Spec, data: Dataset, settings: Settings) -> RidgeProblem:
 def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dict] = ()) -> Fitted:
     """Choose, solve by a factorisation, and prune; ``seen`` are points of an earlier search."""
     problem, solution = make_problem(spec, data, settings), None
-    choice = cross_fitted(problem, choose(problem))
+    choice = cross_fit_heldout(problem, choose(problem))
     if spec.many_tasks:
         choice, solution = _with_scores_of_all(spec, data, settings, choice)
     choice = replace(choice, seen=[*seen, *choice.seen])
@@ -293,7 +293,7 @@ def heaviest(size: Array, count: int, task: Array | None) -> Array:
 def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
     problem = make_problem(spec, data, settings)
-    choice = cross_fitted(problem, choose(problem))
+    choice = cross_fit_heldout(problem, choose(problem))
     point = choice.outcome
     refits = choice.evaluator.with_sharing(point.sharing)
     solution, n_iter = _solve_logistic(spec, refits, point)

@@ -14,7 +14,7 @@ cross-fitting: for each of four folds, weights are learned without it, and its r
 other folds with these weights. They are kept if the mean loss falls by more than one standard error.
 
 For the same reason, the held-out scores of the final model, which calibrate it and choose alpha, are cross-fitted too
-(:func:`cross_fitted`): each row is left out of a model whose weights were learned without its fold.
+(:func:`cross_fit_heldout`): each row is left out of a model whose weights were learned without its fold.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
     return WeightedInputs(weights, values[1 + best] - values[0], ratio * points[best][0], alpha)
 
 
-def cross_fitted(problem: RidgeProblem, choice: SearchResult) -> SearchResult:
+def cross_fit_heldout(problem: RidgeProblem, choice: SearchResult) -> SearchResult:
     """The choice with held-out scores by weights that have not seen the row, and the alpha that suits these best.
 
     Weights have seen the labels of all rows, so that leave-one-out scores are too good: with few rows and many
